@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
-	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "web"},
+	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "web"},
 	{"signaling/access", "signaling/wire"},
 	{"failover", "orchestrator/history"},
 	{"orchestrator"},
@@ -79,9 +79,9 @@ var technologies = []technology{
 	},
 	{
 		"github.com/pion",
-		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "lab/peer"},
+		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
 		[]string{"lab/attack", "lab/e2e", "sfu/offer"},
-		"only the media node and the relay know Pion; lab/peer is a client that knows it as a browser would",
+		"only the media node, the relay and what tries media sockets know Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{
 		"github.com/coder/websocket",
@@ -97,7 +97,7 @@ var technologies = []technology{
 	},
 	{
 		"google.golang.org/grpc",
-		[]string{"control", "sfu", "signaling/sfulink", "signaling/nodelink"},
+		[]string{"control", "sfu", "signaling/sfulink", "signaling/nodelink", "signaling/mediacheck"},
 		[]string{"failover", "signaling", "lab/e2e"},
 		"gRPC ends at control and the two ends that speak it; everything above calls their methods",
 	},

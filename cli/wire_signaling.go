@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/mediacheck"
 	"github.com/holdfast-rtc/holdfast/signaling/nodelink"
 	"github.com/holdfast-rtc/holdfast/web"
 )
@@ -36,8 +37,9 @@ type signalingNode struct {
 	failover *failover.Failover
 	presence *presence.Tracker
 	watch    []func(ctx context.Context) error // of the files of keys
-	turn     *turnNode                         // nil: it does not relay
-	tls      *pageTLS                          // nil: the page's port is plain
+	tried    *mediacheck.Checker
+	turn     *turnNode // nil: it does not relay
+	tls      *pageTLS  // nil: the page's port is plain
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -91,12 +93,13 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
 	n.links = nodelink.New(messaging.Peer{ID: self.ID, Boot: self.Boot}, n.pool, n.cluster, users, guard, n.log)
+	n.tried = mediacheck.New(self.ID, n.pool, n.cluster, guard, n.log)
 	n.serving = control.NewServer(plan.key, guard, n.log)
 	parts := signaling.Parts{
 		Messages: n.links,
 		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
-		Reports: n.cluster,
+		Reports: n.cluster, MediaSockets: n.tried,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -143,6 +146,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.presence.Run(work) })
 	group.Go(func() error { return n.links.Run(work) })
+	group.Go(func() error { return n.tried.Run(work) })
 	group.Go(func() error {
 		return n.serving.Serve(work, n.control, n.links.Register, control.AnswerStaying(n.server.StayingRooms))
 	})

@@ -3358,6 +3358,134 @@ func (x *Closed) GetReason() string {
 	return ""
 }
 
+type ReachRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Signaling     string                 `protobuf:"bytes,1,opt,name=signaling,proto3" json:"signaling,omitempty"` // the caller's name
+	Tried         bool                   `protobuf:"varint,2,opt,name=tried,proto3" json:"tried,omitempty"`        // the addresses were tried
+	Silent        []string               `protobuf:"bytes,3,rep,name=silent,proto3" json:"silent,omitempty"`       // host:port of those that did not answer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachRequest) Reset() {
+	*x = ReachRequest{}
+	mi := &file_control_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachRequest) ProtoMessage() {}
+
+func (x *ReachRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachRequest.ProtoReflect.Descriptor instead.
+func (*ReachRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ReachRequest) GetSignaling() string {
+	if x != nil {
+		return x.Signaling
+	}
+	return ""
+}
+
+func (x *ReachRequest) GetTried() bool {
+	if x != nil {
+		return x.Tried
+	}
+	return false
+}
+
+func (x *ReachRequest) GetSilent() []string {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
+type ReachReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Boot          string                 `protobuf:"bytes,1,opt,name=boot,proto3" json:"boot,omitempty"`
+	Media         []string               `protobuf:"bytes,2,rep,name=media,proto3" json:"media,omitempty"` // host:port (UDP) as clients are told it
+	Ufrag         string                 `protobuf:"bytes,3,opt,name=ufrag,proto3" json:"ufrag,omitempty"`
+	Password      string                 `protobuf:"bytes,4,opt,name=password,proto3" json:"password,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachReply) Reset() {
+	*x = ReachReply{}
+	mi := &file_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachReply) ProtoMessage() {}
+
+func (x *ReachReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachReply.ProtoReflect.Descriptor instead.
+func (*ReachReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ReachReply) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *ReachReply) GetMedia() []string {
+	if x != nil {
+		return x.Media
+	}
+	return nil
+}
+
+func (x *ReachReply) GetUfrag() string {
+	if x != nil {
+		return x.Ufrag
+	}
+	return ""
+}
+
+func (x *ReachReply) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Edge          string                 `protobuf:"bytes,1,opt,name=edge,proto3" json:"edge,omitempty"`                 // the signaling node's name, for logs
@@ -3369,7 +3497,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3509,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3522,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -3432,7 +3560,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3572,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3585,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Beat) GetNode() string {
@@ -3511,7 +3639,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3651,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3664,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3557,7 +3685,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +3697,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +3710,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3620,7 +3748,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3760,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3773,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -3704,7 +3832,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3716,7 +3844,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3729,7 +3857,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3790,7 +3918,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3930,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3943,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3876,7 +4004,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +4016,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4029,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SlotState) GetMid() string {
@@ -4029,7 +4157,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4041,7 +4169,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4054,7 +4182,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4153,7 +4281,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4293,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4306,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4211,7 +4339,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4223,7 +4351,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4236,7 +4364,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4257,7 +4385,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4269,7 +4397,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4282,7 +4410,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4317,7 +4445,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4457,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4470,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4375,7 +4503,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4515,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4528,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4421,7 +4549,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4561,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4574,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -4483,7 +4611,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4495,7 +4623,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4508,7 +4636,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -4555,7 +4683,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +4695,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +4708,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -4603,7 +4731,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +4743,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +4756,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -4678,7 +4806,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +4818,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +4831,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -4736,7 +4864,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4748,7 +4876,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4761,7 +4889,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -4788,7 +4916,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4800,7 +4928,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4813,7 +4941,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -4875,7 +5003,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +5015,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4900,7 +5028,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -5127,7 +5255,17 @@ const file_control_proto_rawDesc = "" +
 	"\x04live\x18\x03 \x01(\bR\x04live\"\t\n" +
 	"\aSettled\" \n" +
 	"\x06Closed\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"`\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"Z\n" +
+	"\fReachRequest\x12\x1c\n" +
+	"\tsignaling\x18\x01 \x01(\tR\tsignaling\x12\x14\n" +
+	"\x05tried\x18\x02 \x01(\bR\x05tried\x12\x16\n" +
+	"\x06silent\x18\x03 \x03(\tR\x06silent\"h\n" +
+	"\n" +
+	"ReachReply\x12\x12\n" +
+	"\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n" +
+	"\x05media\x18\x02 \x03(\tR\x05media\x12\x14\n" +
+	"\x05ufrag\x18\x03 \x01(\tR\x05ufrag\x12\x1a\n" +
+	"\bpassword\x18\x04 \x01(\tR\bpassword\"`\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\tR\x04edge\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\"\n" +
@@ -5297,7 +5435,7 @@ const file_control_proto_rawDesc = "" +
 	"\x0eACT_ASK_UNMUTE\x10\x02\x12\x12\n" +
 	"\x0eACT_LOWER_HAND\x10\x03\x12\r\n" +
 	"\tACT_GRANT\x10\x04\x12\x0f\n" +
-	"\vACT_GIVE_UP\x10\x052\xd3\x05\n" +
+	"\vACT_GIVE_UP\x10\x052\xa0\x06\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
@@ -5307,7 +5445,8 @@ const file_control_proto_rawDesc = "" +
 	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12T\n" +
 	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12K\n" +
 	"\x05Drain\x12!.holdfast.control.v1.DrainRequest\x1a\x1f.holdfast.control.v1.DrainReply\x12Q\n" +
-	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
+	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReply\x12K\n" +
+	"\x05Reach\x12!.holdfast.control.v1.ReachRequest\x1a\x1f.holdfast.control.v1.ReachReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -5322,7 +5461,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -5371,28 +5510,30 @@ var file_control_proto_goTypes = []any{
 	(*Fenced)(nil),          // 44: holdfast.control.v1.Fenced
 	(*Settled)(nil),         // 45: holdfast.control.v1.Settled
 	(*Closed)(nil),          // 46: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),    // 47: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),            // 48: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),    // 49: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 50: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 51: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),        // 52: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 53: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 54: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 55: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 56: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 57: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 58: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 59: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 60: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 61: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 62: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 63: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 64: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 65: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 66: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 67: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 68: holdfast.control.v1.ModerateReply
+	(*ReachRequest)(nil),    // 47: holdfast.control.v1.ReachRequest
+	(*ReachReply)(nil),      // 48: holdfast.control.v1.ReachReply
+	(*WatchRequest)(nil),    // 49: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),            // 50: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),    // 51: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 52: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 53: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),        // 54: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 55: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 56: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 57: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 58: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 59: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 60: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 61: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 62: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 63: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 64: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 65: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 66: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 67: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 68: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 69: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 70: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -5460,13 +5601,13 @@ var file_control_proto_depIdxs = []int32{
 	42, // 62: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
 	5,  // 63: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
 	6,  // 64: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	51, // 65: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	53, // 65: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
 	6,  // 66: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	52, // 67: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	53, // 68: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	54, // 69: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	55, // 70: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	56, // 71: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	54, // 67: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	55, // 68: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	56, // 69: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	57, // 70: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	58, // 71: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
 	0,  // 72: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
 	1,  // 73: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
 	1,  // 74: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
@@ -5475,25 +5616,27 @@ var file_control_proto_depIdxs = []int32{
 	4,  // 77: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
 	1,  // 78: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
 	7,  // 79: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	47, // 80: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	49, // 81: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	57, // 82: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	59, // 83: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	65, // 84: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	67, // 85: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	61, // 86: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	63, // 87: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	23, // 88: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	48, // 89: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	50, // 90: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	58, // 91: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	60, // 92: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	66, // 93: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	68, // 94: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	62, // 95: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	64, // 96: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	88, // [88:97] is the sub-list for method output_type
-	79, // [79:88] is the sub-list for method input_type
+	49, // 80: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	51, // 81: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	59, // 82: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	61, // 83: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	67, // 84: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	69, // 85: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	63, // 86: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	65, // 87: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	47, // 88: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	23, // 89: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	50, // 90: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	52, // 91: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	60, // 92: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	62, // 93: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	68, // 94: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	70, // 95: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	64, // 96: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	66, // 97: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	48, // 98: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	89, // [89:99] is the sub-list for method output_type
+	79, // [79:89] is the sub-list for method input_type
 	79, // [79:79] is the sub-list for extension type_name
 	79, // [79:79] is the sub-list for extension extendee
 	0,  // [0:79] is the sub-list for field type_name
@@ -5550,7 +5693,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

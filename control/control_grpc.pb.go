@@ -33,6 +33,7 @@ const (
 	Media_Moderate_FullMethodName = "/holdfast.control.v1.Media/Moderate"
 	Media_Drain_FullMethodName    = "/holdfast.control.v1.Media/Drain"
 	Media_Process_FullMethodName  = "/holdfast.control.v1.Media/Process"
+	Media_Reach_FullMethodName    = "/holdfast.control.v1.Media/Reach"
 )
 
 // MediaClient is the client API for Media service.
@@ -69,6 +70,10 @@ type MediaClient interface {
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error)
+	// Reach is for a signaling node that tries whether clients reach the media
+	// socket: the node answers checks of ICE by these credentials for a while. The
+	// next call tells what came of them.
+	Reach(ctx context.Context, in *ReachRequest, opts ...grpc.CallOption) (*ReachReply, error)
 }
 
 type mediaClient struct {
@@ -181,6 +186,16 @@ func (c *mediaClient) Process(ctx context.Context, in *ProcessRequest, opts ...g
 	return out, nil
 }
 
+func (c *mediaClient) Reach(ctx context.Context, in *ReachRequest, opts ...grpc.CallOption) (*ReachReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReachReply)
+	err := c.cc.Invoke(ctx, Media_Reach_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MediaServer is the server API for Media service.
 // All implementations must embed UnimplementedMediaServer
 // for forward compatibility.
@@ -215,6 +230,10 @@ type MediaServer interface {
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(context.Context, *ProcessRequest) (*ProcessReply, error)
+	// Reach is for a signaling node that tries whether clients reach the media
+	// socket: the node answers checks of ICE by these credentials for a while. The
+	// next call tells what came of them.
+	Reach(context.Context, *ReachRequest) (*ReachReply, error)
 	mustEmbedUnimplementedMediaServer()
 }
 
@@ -251,6 +270,9 @@ func (UnimplementedMediaServer) Drain(context.Context, *DrainRequest) (*DrainRep
 }
 func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*ProcessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Process not implemented")
+}
+func (UnimplementedMediaServer) Reach(context.Context, *ReachRequest) (*ReachReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reach not implemented")
 }
 func (UnimplementedMediaServer) mustEmbedUnimplementedMediaServer() {}
 func (UnimplementedMediaServer) testEmbeddedByValue()               {}
@@ -417,6 +439,24 @@ func _Media_Process_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Reach_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReachRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Reach(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Reach_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Reach(ctx, req.(*ReachRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Media_ServiceDesc is the grpc.ServiceDesc for Media service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -451,6 +491,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Process",
 			Handler:    _Media_Process_Handler,
+		},
+		{
+			MethodName: "Reach",
+			Handler:    _Media_Reach_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

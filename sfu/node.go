@@ -60,6 +60,8 @@ type Node struct {
 	limitedSince time.Time
 
 	sharing sharing // Run's
+
+	reachable reachable
 }
 
 // New binds the media socket and starts nothing.

@@ -47,6 +47,9 @@ type nodeRow struct {
 	LimitedSeconds     uint32 `json:"limitedSeconds"`     // since pictures are held back; 0: they are not
 
 	Sockets uint32 `json:"sockets"` // of a signaling node
+
+	MediaTold   []string `json:"mediaTold,omitempty"`   // the media sockets that clients are told of
+	MediaSilent []string `json:"mediaSilent,omitempty"` // those that do not answer here
 }
 
 type nodesAnswer struct {
@@ -90,13 +93,17 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
 	for _, n := range slices.Concat(slices.Collect(maps.Values(view.Nodes)), slices.Collect(maps.Values(view.Signaling))) {
 		stalled, _ := s.hub.Stalled(n.Boot)
+		var told, silent []string
+		if s.parts.MediaSockets != nil {
+			told, silent = s.parts.MediaSockets.Told(n.Boot)
+		}
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,
 			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 			FloorBitsPerSecond: n.Load.FloorBitsPerSecond, LimitedSeconds: n.Load.Limited,
-			Sockets: n.Load.Sockets,
+			Sockets: n.Load.Sockets, MediaTold: told, MediaSilent: silent,
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })

@@ -73,6 +73,11 @@ type Store interface {
 	Now() time.Time
 }
 
+// MediaSockets says which media sockets a boot tells clients of, and which of them do not answer here.
+type MediaSockets interface {
+	Told(boot pin.BootID) (told, silent []string)
+}
+
 // Parts is what a Server needs.
 type Parts struct {
 	Placer Placer
@@ -90,6 +95,8 @@ type Parts struct {
 	Rosters  Rosters
 	Doors    Doors
 	Reports  Reports // nil: nobody is told
+
+	MediaSockets MediaSockets // nil: they are not tried; the caller runs it
 
 	RelayCounters func() any // nil: no relay
 }

@@ -13,6 +13,8 @@ export const RING_MS = 45_000;
 export const RUNG_MS = RING_MS + 10_000;
 /** A page that is loaded anew has forgotten who rings, and another device may come: a ring is said again until it ends. */
 const AGAIN_MS = 3000;
+/** A ring that ends while the other page is being loaded is told for half a minute more. */
+const LATE_TRIES = 10;
 const ID_LIMIT = 64;
 const ROOM_LIMIT = 128;
 /** As many as anybody can have ringing here; more are dropped. */
@@ -124,13 +126,15 @@ export class Ringing extends EventTarget {
     if (kind !== 'ring') return;
     const { id, room, over } = body;
     const known = this.#incoming.get(id);
-    if (this.#past.has(id)) return;
+    if (this.#past.has(id) || (known && known.from !== from)) return;
+    const named = typeof room === 'string' && room !== '' && room.length <= ROOM_LIMIT;
+    const ring = { id, from, name: name || from, room, at };
     if (over !== undefined) {
-      if (known?.from !== from) return;
+      if (!known && !named) return;
       this.#drop(id);
-      if (over !== 'answered') emit(this, 'missed', { ring: known });
-    } else if (!known && typeof room === 'string' && room !== '' && room.length <= ROOM_LIMIT && this.#incoming.size < INCOMING_LIMIT) {
-      this.#incoming.set(id, { id, from, name: name || from, room, at });
+      if (over !== 'answered') emit(this, 'missed', { ring: known ?? ring });
+    } else if (!known && named && this.#incoming.size < INCOMING_LIMIT) {
+      this.#incoming.set(id, ring);
       this.#timers.set(id, setTimeout(() => this.#missed(id), RUNG_MS));
       emit(this, 'incoming', {});
     }
@@ -161,10 +165,23 @@ export class Ringing extends EventTarget {
   #finish(id, state, over) {
     const ring = this.#outgoing.get(id);
     if (!ring) return;
-    if (over) this.#say(ring.to, 'ring', { id, over });
+    if (over) this.#end(ring, over, LATE_TRIES);
     this.#become(id, state);
     this.#outgoing.delete(id);
     this.#clear(id);
+  }
+
+  /**
+   * A page that never heard the ring learns from the room that it missed one.
+   * @param {Outgoing} ring
+   * @param {'answered' | 'stopped'} over
+   * @param {number} tries
+   */
+  #end(ring, over, tries) {
+    const { id, to, room } = ring;
+    this.#say(to, 'ring', { id, over, ...(over === 'stopped' && { room }) }, (delivery) => {
+      if (over === 'stopped' && delivery !== 'delivered' && tries > 1) setTimeout(() => this.#end(ring, over, tries - 1), this.#againMs);
+    });
   }
 
   /**

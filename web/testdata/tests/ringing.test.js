@@ -82,6 +82,27 @@ test('a ring is said again while it rings, one at a time: who loads the page ane
   equal([states.at(-1), sent.length, sent[5].body], ['accepted', 6, { id, over: 'answered' }]);
 });
 
+test('a ring that ends while the page is loaded is told until it arrives, and missed', async () => {
+  const caller = page({ againMs: 1 });
+  caller.ringing.ring('grace', 'Grace', 'r');
+  const { id } = caller.sent[0].body;
+  caller.sent[0].resolve('delivered');
+  caller.ringing.stop(id);
+  const end = { id, over: 'stopped', room: 'r' };
+  for (const [i, delivery] of ['offline', 'gave_up', 'delivered'].entries()) {
+    await eventually(() => caller.sent.length === i + 2, 'said again');
+    equal(caller.sent[i + 1].body, end);
+    caller.sent[i + 1].resolve(delivery);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  equal(caller.sent.length, 4);
+  const { ringing, missed, hear } = page();
+  hear('ring', { id, over: 'answered' });
+  hear('ring', { id: 'b', over: 'stopped' });
+  for (const _ of [1, 2]) hear('ring', { ...end, id: 'c' });
+  equal([ringing.incoming, missed], [[], ['ADA']]);
+});
+
 test('who would accept and has no link to the room does not decline', async () => {
   const callee = page();
   callee.hear('ring', { id: 'a', room: 'r' });

@@ -14,9 +14,14 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
 // ErrNoChromium is returned where no Chromium is installed.
@@ -61,15 +66,46 @@ func Open(ctx context.Context, address, script string, heard func(line string)) 
 		p.close()
 		return nil, fmt.Errorf("start the browser: %w", err)
 	}
-	if heard != nil {
-		go listen(chromedp.Console(tab), heard)
-	}
-	// chromedp.Navigate waits for a load event that it can miss; the caller waits for what the page shows.
-	if _, err := chromedp.Call(tab, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
-		p.close()
-		return nil, fmt.Errorf("open %s: %w", address, err)
+	var changed atomic.Bool
+	go listen(chromedp.Console(tab), func(line string) {
+		if strings.Contains(line, networkChanged) {
+			changed.Store(true)
+		}
+		if heard != nil {
+			heard(line)
+		}
+	})
+	for tries := 0; tries == 0 || tries < loads && changed.Load(); tries++ {
+		changed.Store(false)
+		// chromedp.Navigate waits for a load event that it can miss.
+		if _, err := chromedp.Call(tab, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
+			p.close()
+			return nil, fmt.Errorf("open %s: %w", address, err)
+		}
+		p.loaded(ctx)
 	}
 	return p, nil
+}
+
+// Chromium gives up what it is loading when an interface of the machine comes or goes, as with each container.
+const (
+	networkChanged = "net::ERR_NETWORK_CHANGED"
+	loads          = 3
+	loadLimit      = 30 * time.Second
+)
+
+// loaded waits until the page's modules are there or have failed, or the limit has passed. The caller waits for what the page shows.
+func (p *Page) loaded(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loadLimit)
+	defer cancel()
+	for complete := false; !complete; {
+		if err := p.Eval(ctx, `location.href !== 'about:blank' && document.readyState === 'complete'`, &complete); err != nil {
+			complete = false // A page that is replaced ends its scripts.
+		}
+		if !complete && !backoff.Sleep(ctx, 50*time.Millisecond) {
+			return
+		}
+	}
 }
 
 func listen(messages iter.Seq2[chromedp.ConsoleMessage, error], heard func(string)) {

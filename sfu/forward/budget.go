@@ -138,6 +138,7 @@ type rateMeter struct {
 	bits  float64 // a second, smoothed over about one
 	begun bool    // the next measurement covers a whole interval
 	known bool
+	young float64 // weight of the next measurement while there were few: they count alike, for the first has a keyframe
 }
 
 func (m *rateMeter) add(packetBytes int) {
@@ -155,9 +156,10 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	bits := float64(m.bytes*8) / elapsed.Seconds()
 	switch {
 	case m.known:
-		m.bits += weight * (bits - m.bits)
+		m.young = max(m.young/(1+m.young), weight)
+		m.bits += m.young * (bits - m.bits)
 	case m.begun:
-		m.known, m.bits = true, bits
+		m.known, m.bits, m.young = true, bits, 1
 	default:
 		m.begun = m.bytes > 0
 	}

@@ -33,6 +33,8 @@ type Demand struct {
 	Sound uint64
 	Steps [Levels]uint64 // what each level adds
 	Aimed uint64         // sound and the steps now let through
+	// Guessed is let through of layers not measured yet; Steps and Aimed lack it.
+	Guessed uint64
 }
 
 // UpTo is what the room would send at a level.
@@ -117,6 +119,8 @@ func (r *Room) restrain(demands []demand) (held bool) {
 		for rung := 0; r.adding != nil && rung <= allowed; rung++ {
 			if d.measured(rung) {
 				r.adding.Aimed += d.cost(rung)
+			} else {
+				r.adding.Guessed += d.cost(rung)
 			}
 		}
 		d.restrained = allowed < d.chosen

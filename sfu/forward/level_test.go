@@ -18,9 +18,13 @@ func TestANodeHoldsPicturesBack(t *testing.T) {
 		for _, peer := range []PeerID{"bob", "carol"} {
 			st.room.SetView(peer, []Want{{Peer: "alice", Source: SourceCamera, Width: 1280, Height: 720}})
 		}
-		alice.run(4 * time.Second)
+		alice.run(400 * time.Millisecond)
+		if d := st.room.Demand(); d.Aimed > 0 || d.Guessed < 100_000 {
+			t.Errorf("nothing is measured yet: aimed at %d, guessed %d", d.Aimed, d.Guessed)
+		}
+		alice.run(3600 * time.Millisecond)
 		d := st.room.Demand()
-		if all := d.UpTo(AllLevels); all != d.Aimed || all < 4_000_000 || all > 5_500_000 {
+		if all := d.UpTo(AllLevels); all != d.Aimed || d.Guessed > 0 || all < 4_000_000 || all > 5_500_000 {
 			t.Fatalf("two viewers of 2.1 Mbit/s: demand %d, aimed at %d", all, d.Aimed)
 		}
 		last := func(v *screenful) int {
@@ -141,6 +145,18 @@ func TestStepsKeepTheirPlace(t *testing.T) {
 		}
 		if low, high := levelOf(1, screen, -1), levelOf(1<<40, screen, -1); low >= high || low <= LowestLevels {
 			t.Errorf("screen %v: levels from %d to %d", screen, low, high)
+		}
+	}
+}
+
+// A layer begins with a keyframe: what its first look measured is soon no more than one of four.
+func TestTheFirstLooksCountAlike(t *testing.T) {
+	var m rateMeter
+	for i, c := range []struct{ bytes, want float64 }{{100, 0}, {400, 400}, {200, 300}, {180, 260}, {220, 250}, {250, 250}, {350, 275}} {
+		m.bytes = uint64(c.bytes)
+		m.measure(lookInterval)
+		if got := m.bits / 8 * lookInterval.Seconds(); got < c.want-0.1 || got > c.want+0.1 {
+			t.Errorf("look %d: %.1f bytes, want %.1f", i, got, c.want)
 		}
 	}
 }

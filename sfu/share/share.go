@@ -10,6 +10,7 @@ package share
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -22,18 +23,28 @@ import (
 const Every = 250 * time.Millisecond
 
 const (
-	// Shares of the ceiling. Above tooMuch something goes at once; below giveUpTo more is sent. What is sent stays up
-	// to keepUpTo, so that small variations change nothing.
+	// Shares of the ceiling. Above tooMuch something goes; below giveUpTo more is sent. What is sent stays up to keepUpTo,
+	// so that small variations change nothing.
 	tooMuch  = 0.96
 	keepUpTo = 0.92
 	giveUpTo = 0.88
+	// May be above tooMuch, in seconds of the ceiling: 1.08 of it for a moment, 1.00 for 0.75 s.
+	burst = 0.03
+	// Of a picture that grows, in seconds: it begins with a keyframe.
+	keyframe = 0.25
+	// Everything comes back when all of it is below fitsUpTo, as a mean of so many looks.
+	fitsUpTo, fitsLooks = 0.95, 8
 	// Levels last so long unless there is too much: the last change's keyframes are over then, and measured.
 	changeAfter = 2 * time.Second
-	// Share of the ceiling that one change may add.
-	raiseAtOnce = 0.10
+	// If everything came back and had to go within failsWithin, the next try waits twice as long.
+	failsWithin, mostPatience = 30 * time.Second, time.Minute
+	// Shares of the ceiling that one change may add; the second when everything fits.
+	raiseAtOnce, returnAtOnce = 0.10, 0.25
 
 	// Weights of measurements above and below the estimate; of processor time, which much else uses.
-	quick, slow, calm = 0.5, 0.1, 0.05
+	quick, slow, calm = 0.25, 0.15, 0.05
+	// Egress is known late: it is compared with what was aimed at only if that stayed within steadiness for so many looks.
+	steadiness, steadyLooks = 0.10, 6
 	// Part of the ceiling that must be in use for a measurement.
 	leastShare = 0.05
 	// Bits of the largest packet of a picture.
@@ -56,8 +67,16 @@ type Used struct{ Egress, Processor float64 }
 // Sharer is for one node. It is not safe for concurrent use.
 type Sharer struct {
 	egress, processor float64 // share of the ceiling for one bit of demand
-	changed           time.Time
-	since             time.Time
+	aimed             float64 // bits, at the beginning of steady
+	steady            int     // looks
+
+	excess   float64       // above tooMuch, in seconds of the ceiling; below 0: keyframes that may still come
+	all      float64       // share of all pictures, a mean
+	fits     time.Time     // since when that is below fitsUpTo; zero: it is not
+	patience time.Duration // before everything comes back
+	gave     time.Time     // when everything came back
+	changed  time.Time
+	since    time.Time
 }
 
 // Since is when the node began to hold pictures back; zero: it does not.
@@ -71,20 +90,54 @@ func (s *Sharer) Newcomer() forward.Level {
 	return forward.LowestLevels
 }
 
-// Next sets the rooms' levels.
+// Next sets the rooms' levels. It is called every Every.
 func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms []Room) {
 	s.learn(used, ceiling, rooms)
 	scale := max(s.egress, s.processor)
-	var sound, held float64
+	var sound, held, all float64
 	for i := range rooms {
 		sound += scale * float64(rooms[i].Demand.Sound)
 		held += scale * float64(rooms[i].Demand.UpTo(rooms[i].Level))
+		all += scale * float64(rooms[i].Demand.UpTo(forward.AllLevels))
 	}
-	if held > tooMuch || !s.since.IsZero() && now.Sub(s.changed) >= changeAfter {
-		s.changed = now
-		change(rooms, divide(rooms, s.steps(rooms), sound), scale)
+	s.weigh(now, held, all)
+	switch waited := now.Sub(s.changed) >= changeAfter && !s.since.IsZero(); {
+	case s.excess >= burst:
+		s.backOff(now)
+		s.change(now, rooms, sound, giveUpTo, raiseAtOnce)
+	case waited && !s.fits.IsZero() && now.Sub(s.fits) >= max(s.patience, changeAfter):
+		s.gave = now
+		s.change(now, rooms, sound, tooMuch, returnAtOnce)
+	case waited:
+		s.change(now, rooms, sound, giveUpTo, raiseAtOnce)
 	}
 	s.note(now, rooms)
+}
+
+// weigh updates excess and fits.
+func (s *Sharer) weigh(now time.Time, held, all float64) {
+	if more := (held - tooMuch) * Every.Seconds(); s.excess < 0 && now.Sub(s.changed) < changeAfter {
+		s.excess += max(more, 0)
+	} else {
+		s.excess = max(s.excess, 0)
+		s.excess = max(s.excess+more, 0)
+	}
+	s.all += (all - s.all) / fitsLooks
+	switch {
+	case max(s.all, all) > fitsUpTo:
+		s.fits = time.Time{}
+	case s.fits.IsZero():
+		s.fits = now
+	}
+}
+
+// backOff is called when something must go.
+func (s *Sharer) backOff(now time.Time) {
+	if now.Sub(s.gave) < failsWithin {
+		s.patience = min(2*max(s.patience, changeAfter), mostPatience)
+	} else {
+		s.patience = changeAfter
+	}
 }
 
 func (s *Sharer) note(now time.Time, rooms []Room) {
@@ -99,11 +152,20 @@ func (s *Sharer) note(now time.Time, rooms []Room) {
 // learn measures the cost of a bit of demand.
 func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	least := max(1/float64(ceiling.BitsPerSecond), 1/float64(ceiling.PacketsPerSecond)/largePacket)
-	aimed := 0.0
+	aimed, guessed := 0.0, 0.0
 	for i := range rooms {
-		aimed += float64(rooms[i].Demand.Aimed)
+		aimed, guessed = aimed+float64(rooms[i].Demand.Aimed), guessed+float64(rooms[i].Demand.Guessed)
 	}
-	if aimed*least >= leastShare {
+	if s.steady++; max(math.Abs(aimed-s.aimed), guessed) > steadiness*aimed {
+		s.aimed, s.steady = aimed, 0
+	}
+	switch {
+	case s.egress == 0:
+		s.egress = least
+	case aimed*least < leastShare: // What was believed may be why so little is sent.
+		s.egress += slow * (least - s.egress)
+		s.processor -= slow * s.processor
+	case s.steady >= steadyLooks:
 		weight := slow
 		if used.Egress/aimed > s.egress {
 			weight = quick
@@ -156,13 +218,13 @@ func heldFirst(a, b step) int {
 	}
 }
 
-// divide gives what fits above total. A room refused one step gets none beyond.
-func divide(rooms []Room, steps []step, total float64) []forward.Level {
+// divide gives what fits between total and give. A room refused one step gets none beyond.
+func divide(rooms []Room, steps []step, total, give float64) []forward.Level {
 	levels := slices.Repeat([]forward.Level{forward.AllLevels}, len(rooms))
 	for _, st := range steps {
-		line := giveUpTo
+		line := give
 		if st.held {
-			line = keepUpTo
+			line = max(give, keepUpTo)
 		}
 		switch {
 		case levels[st.room] < st.level: // refused before
@@ -175,8 +237,10 @@ func divide(rooms []Room, steps []step, total float64) []forward.Level {
 	return levels
 }
 
-// change raises only so many levels at once, the lowest first.
-func change(rooms []Room, levels []forward.Level, scale float64) {
+// change raises only so much at once, the lowest levels first.
+func (s *Sharer) change(now time.Time, rooms []Room, sound, give, atOnce float64) {
+	s.changed = now
+	levels, scale := divide(rooms, s.steps(rooms), sound, give), max(s.egress, s.processor)
 	order := make([]int, len(rooms))
 	for i := range order {
 		order[i] = i
@@ -185,10 +249,11 @@ func change(rooms []Room, levels []forward.Level, scale float64) {
 	added := 0.0
 	for _, i := range order {
 		adds := scale * (float64(rooms[i].Demand.UpTo(levels[i])) - float64(rooms[i].Demand.UpTo(rooms[i].Level)))
-		if adds > 0 && added > 0 && added+adds > raiseAtOnce {
+		if adds > 0 && added > 0 && added+adds > atOnce {
 			continue
 		}
 		added += max(adds, 0)
 		rooms[i].Level = levels[i]
 	}
+	s.excess = -keyframe * added
 }

@@ -1,9 +1,6 @@
 package transport
 
-import (
-	"encoding/binary"
-	"net"
-)
+import "net"
 
 // repeats are the newest packets of one SSRC as they were sent, so that they can be sent again without RTX. To seal a packet anew under
 // its number would use a nonce twice, unless every byte of it is the same.
@@ -39,8 +36,7 @@ func (w *Writer) Repeat(sequence uint16) (int, error) {
 	if len(space) < len(sealed) {
 		return 0, errPacketSize
 	}
-	timestamp := binary.BigEndian.Uint32(sealed[4:])
-	return len(sealed), w.batch.Put(copy(space, sealed), *to, w.frameOf(w.repeats.ssrc, timestamp))
+	return len(sealed), w.batch.Put(copy(space, sealed), *to)
 }
 
 func (r *repeats) put(ssrc uint32, sequence uint16, sealed []byte) {

@@ -1,10 +1,10 @@
 package transport
 
 import (
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -36,7 +36,7 @@ func TestAClientIsKnownAtEverySocket(t *testing.T) {
 		c.from = moved
 		c.send(8, 1)
 		eventually(t, "the node hears the client at its new address", func() bool { return c.got.heard() == 2 })
-		if _, err := c.conn.Writer(&direct{socket: transport.socket}, false).WriteRTP(&rtp.Header{Version: 2, SSRC: 9}, []byte("frame")); err != nil {
+		if _, err := c.conn.Writer(&direct{socket: transport.socket}).WriteRTP(&rtp.Header{Version: 2, SSRC: 9}, []byte("frame")); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -48,7 +48,7 @@ func TestAClientIsKnownAtEverySocket(t *testing.T) {
 }
 
 // answerCheck waits for the node's check and answers it from an address.
-func (c *client) answerCheck(from egress.Address) {
+func (c *client) answerCheck(from netip.AddrPort) {
 	c.t.Helper()
 	for {
 		select {
@@ -78,26 +78,19 @@ func newReachableTransport(t testing.TB, sockets int) (*Transport, *wire) {
 	for _, socket := range bound {
 		_ = socket.SetReadBuffer(4 << 20) // The kernel may give less.
 	}
-	streams, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	media := egress.New(egress.Options{Streams: streams}, bound...)
+	media := egress.New(egress.Options{}, bound...)
 	w := &wire{
-		t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[egress.Address]*packetio.Buffer{},
-		at: egress.UDP(bound[0].LocalAddr().(*net.UDPAddr).AddrPort()), sockets: map[egress.Address]*net.UDPConn{}, conns: map[egress.Address]net.Conn{},
+		t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{},
+		at: bound[0].LocalAddr().(*net.UDPAddr).AddrPort(), sockets: map[netip.AddrPort]*net.UDPConn{},
 	}
 	transport := New(media, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 2)
 	go func() { ended <- transport.Run(t.Context()) }()
-	go func() { ended <- w.Receive(0, w.carry, nil) }()
+	go func() { ended <- w.Receive(0, w.carry) }()
 	t.Cleanup(func() {
 		close(w.closed)
 		for _, socket := range w.sockets {
 			socket.Close()
-		}
-		for _, conn := range w.conns {
-			conn.Close()
 		}
 		if err := media.Close(); err != nil {
 			t.Error(err)
@@ -109,24 +102,19 @@ func newReachableTransport(t testing.TB, sockets int) (*Transport, *wire) {
 }
 
 // carry takes a datagram from the wire to the transport.
-func (w *wire) carry(d []byte, from egress.Address) {
+func (w *wire) carry(d []byte, from netip.AddrPort) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// It is lost when the socket is closed.
-	if conn := w.conns[from]; conn != nil {
-		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(d))), d...))
-		return
-	}
-	_, _ = w.sockets[from].WriteToUDPAddrPort(d, w.at.AddrPort)
+	_, _ = w.sockets[from].WriteToUDPAddrPort(d, w.at) // It is lost when the socket is closed.
 }
 
 // dial gives a client a socket of its own.
-func (w *wire) dial(arriving *packetio.Buffer) egress.Address {
+func (w *wire) dial(arriving *packetio.Buffer) netip.AddrPort {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	from := egress.UDP(socket.LocalAddr().(*net.UDPAddr).AddrPort())
+	from := socket.LocalAddr().(*net.UDPAddr).AddrPort()
 	w.sockets[from] = socket
 	go func() {
 		for b := make([]byte, receiveBytes); ; {

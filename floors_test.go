@@ -25,7 +25,6 @@ var floors = [][]string{
 	{"."},
 	{"cli"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
-	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
 	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "web"},
@@ -202,7 +201,7 @@ var bans = []ban{
 	},
 	{
 		"lab/devcluster",
-		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load", "lab/docker"},
+		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load"},
 		true,
 		"production code never supervises processes",
 	},
@@ -214,15 +213,9 @@ var bans = []ban{
 	},
 	{
 		"lab/hosts",
-		[]string{"cli", "lab/e2e", "lab/chaos", "lab/docker"},
+		[]string{"cli", "lab/e2e", "lab/chaos"},
 		true,
 		"network namespaces are for the lab",
-	},
-	{
-		"lab/docker",
-		[]string{"cli"},
-		true,
-		"production code knows no container engine",
 	},
 	{
 		"lab/peer",
@@ -440,7 +433,7 @@ func TestTheBinaryOfNodesLinksNothingOfTheLab(t *testing.T) {
 	}
 	lab := []string{
 		"github.com/chromedp", "github.com/alicebob/miniredis",
-		module + "/lab/chaos", module + "/lab/load", module + "/lab/browser", module + "/lab/peer", module + "/lab/hosts", module + "/lab/measure", module + "/lab/docker",
+		module + "/lab/chaos", module + "/lab/load", module + "/lab/browser", module + "/lab/peer", module + "/lab/hosts", module + "/lab/measure",
 	}
 	has := func(packages []string, prefix string) bool {
 		return slices.ContainsFunc(packages, func(p string) bool { return under(p, prefix) })

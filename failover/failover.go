@@ -83,6 +83,11 @@ type Rehomer interface {
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
+// Planner is a Rehomer that is told of all rooms of a death before the first one moves, in an order that all signaling nodes share.
+type Planner interface {
+	Plan(room ring.RoomID, from pin.Pin, expect headroom.Room)
+}
+
 // Pins is *redisstore.Store.
 type Pins interface {
 	// AllPins visits every pin at least once.

@@ -126,7 +126,29 @@ func (s *paperStore) trip(ctx context.Context) error {
 // paperRehomer is a signaling node's decision where rooms go: of the nodes that it takes for able, the one with the lowest name.
 type paperRehomer struct {
 	*paperStore
-	e *signalingNode
+	e       *signalingNode
+	planned map[moveKey]int // the people of whom it was told
+	moves   int             // of a dead node's rooms
+	last    planned
+}
+
+// planned is of the last room, in which death.
+type planned struct {
+	boot   pin.BootID
+	people int
+	room   ring.RoomID
+	moves  int
+}
+
+// Plan must be told of all rooms of a death before one moves, the largest first.
+func (s *paperRehomer) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	now := planned{from.Boot, expect.People, room, s.moves}
+	if was := s.last; was.boot == now.boot && was.moves == now.moves && (now.people > was.people || now.people == was.people && now.room < was.room) {
+		s.w.t.Errorf("%s of %d was planned after %s of %d", room, now.people, was.room, was.people)
+	}
+	s.planned[moveKey{room, from.Boot}], s.last = expect.People, now
 }
 
 // choose picks a target. The caller holds mu.
@@ -152,6 +174,10 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	if _, told := s.planned[moveKey{room, from.Boot}]; !told && s.e.view.Gone[from.Boot] != "" {
+		s.w.t.Errorf("%s moves off %s, and was not planned", room, from.Boot)
+	}
+	s.moves++
 	current, ok := s.pins[room]
 	if ok && current != from && s.e.view.Gone[current.Boot] == "" {
 		return current, nil

@@ -122,10 +122,14 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	f.mu.Lock()
 	f.wanted = wanted
 	f.mu.Unlock()
-	slices.SortFunc(lost, func(a, b LocalRoom) int {
-		return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.Room, b.Room))
+	slices.SortFunc(lost, func(a, b LocalRoom) int { // as every signaling node that knows the rooms does
+		return cmp.Or(cmp.Compare(max(b.Expect.People, b.Peers), max(a.Expect.People, a.Peers)), cmp.Compare(a.Room, b.Room))
 	})
+	var begins []*move
 	for _, room := range lost {
+		if f.underWay(moveKey{room.Room, room.Pin.Boot}) {
+			continue
+		}
 		m := &move{room: room, from: room.Pin}
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
@@ -134,11 +138,29 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 			}
 			m.to, m.again = to, true
 		}
+		begins = append(begins, m)
+	}
+	if planner, ok := f.rehomer.(Planner); ok {
+		for _, m := range begins {
+			if m.to.IsZero() {
+				planner.Plan(m.room.Room, m.from, m.room.Expect)
+			}
+		}
+	}
+	for _, m := range begins {
 		f.begin(ctx, owned, m)
 	}
 }
 
-// begin does nothing if the room is leaving that boot.
+// underWay reports whether the room is leaving that boot.
+func (f *Failover) underWay(key moveKey) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, running := f.active[key]
+	return running
+}
+
+// begin does nothing if the room is leaving that boot already.
 func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -201,13 +202,17 @@ func (w *world) room(room ring.RoomID, on string, people []string) {
 	placed := pin.Pin{Fence: pin.Fence{Epoch: 100}, Node: p.node.ID, Boot: p.node.Boot, Control: p.node.Control}
 	w.store.pins[room] = placed
 	p.holds[room] = placed.Fence
+	all, at := 0, map[string]int{}
 	for _, some := range people {
 		name, count, _ := strings.Cut(some, "=")
 		peers, err := strconv.Atoi(count)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.signalingNodes[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers}
+		all, at[name] = all+peers, peers
+	}
+	for name, peers := range at {
+		w.signalingNodes[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers, Expect: headroom.Room{People: all}}
 	}
 }
 

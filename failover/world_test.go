@@ -120,7 +120,7 @@ func (w *world) startSignaling(name string) {
 	config := DefaultConfig()
 	config.Self = ring.NodeID(name)
 	config.Concurrent = 1 // so that the order is visible
-	f := New(config, e, e, &paperRehomer{w.store, e}, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
+	f := New(config, e, e, &paperRehomer{paperStore: w.store, e: e, planned: map[moveKey]int{}}, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
 	f.nap = func(ctx context.Context, pause time.Duration) bool { return backoff.Sleep(ctx, pause) && e.goOn(ctx) }
 	f.spread = func(pause time.Duration) time.Duration { return pause }
 	f.askMedia = func(_ context.Context, addr string) mediaAnswer { return e.media(addr) }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -176,8 +179,9 @@ func TestRoomsThatMoveAtOnceDoNotHerd(t *testing.T) {
 	}
 }
 
-// Another caller's compare-and-set wins: nothing stays reserved for the pin that was not written.
-func TestALostMoveReservesNothing(t *testing.T) {
+// Another caller's compare-and-set wins: nothing stays reserved for the pin that was not written. After a death what stands is reserved,
+// for no report shows it yet.
+func TestALostMoveReservesWhatStands(t *testing.T) {
 	store := testkit.NewMemoryStore()
 	signaling := New(store, fixed(crowdView(1, "b", "c")), &addresses{}, patient(), quiet)
 	dead, won := pinAt("a", 1, 5000, 1), pinAt("b", 1, 5001, 2)
@@ -185,11 +189,74 @@ func TestALostMoveReservesNothing(t *testing.T) {
 	if p, err := signaling.Rehome(t.Context(), "lost", dead, headroom.Expect(10)); p != won || err != nil {
 		t.Fatalf("Rehome = %v, %v, want the pin that stands", p, err)
 	}
+	if held := signaling.ledger.held["lost"]; held.fence != won.Fence || held.node != won.Node || len(signaling.ledger.held) != 1 {
+		t.Errorf("%+v is reserved, want it for the pin that stands", signaling.ledger.held)
+	}
 	if p, err := signaling.Move(t.Context(), "lost", dead, "", headroom.Expect(10), pin.WhyDrain); p != won || err != nil {
 		t.Fatalf("Move = %v, %v, want the pin that stands", p, err)
 	}
 	if len(signaling.ledger.held) != 0 {
 		t.Errorf("%+v is reserved", signaling.ledger.held)
+	}
+}
+
+// Six rooms of a dead node are known to two signaling nodes, and both move all of them at once, each in an order of its own. The two
+// survivors have a room already, and a ceiling for six. Both signaling nodes plan the same, and no survivor gets more than four.
+func TestSignalingNodesPlanADeathAlike(t *testing.T) {
+	each := headroom.Egress{BitsPerSecond: 1_430_000, PacketsPerSecond: 730}
+	view := crowdView(2, "b", "c")
+	for id, node := range view.Nodes {
+		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = 8_800_000, 100_000
+		node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = each.BitsPerSecond, each.PacketsPerSecond
+		view.Nodes[id] = node
+	}
+	expect := headroom.Room{People: 4, Cameras: 4, Microphones: 4, Measured: true, Sent: each, Running: true}
+	const deaths, rooms = 100, 6
+	for death := range deaths {
+		synctest.Test(t, func(t *testing.T) {
+			store, dice := testkit.NewMemoryStore(), rand.New(rand.NewPCG(uint64(death), 3)) //nolint:gosec // a test
+			var mu sync.Mutex
+			store.Meanwhile(func() {
+				mu.Lock()
+				trip := time.Duration(dice.IntN(2000)) * time.Microsecond
+				mu.Unlock()
+				time.Sleep(trip)
+			})
+			name := func(i int) (ring.RoomID, pin.Pin) {
+				return ring.RoomID(fmt.Sprintf("death-%d-%d", death, i)), pinAt("a", 1, 5000, uint64(i+1))
+			}
+			for i := range rooms {
+				room, from := name(i)
+				store.Put(room, from.Encode())
+			}
+			var all sync.WaitGroup
+			var on [2]map[ring.NodeID]int
+			for s := range on {
+				signaling := New(store, fixed(view), &addresses{}, patient(), quiet)
+				on[s] = map[ring.NodeID]int{}
+				for i := range rooms {
+					room, from := name(i)
+					signaling.Plan(room, from, expect)
+				}
+				for _, i := range dice.Perm(rooms) {
+					room, from := name(i)
+					planned := signaling.ledger.held[room].node
+					all.Go(func() {
+						p, err := signaling.Rehome(t.Context(), room, from, expect)
+						if err != nil || p.Node != planned {
+							t.Errorf("%s went to %s, %v; signaling node %d had planned %s", room, p.Node, err, s+1, planned)
+						}
+						mu.Lock()
+						on[s][p.Node]++
+						mu.Unlock()
+					})
+				}
+			}
+			all.Wait()
+			if on[0]["b"] > 4 || on[0]["c"] > 4 || on[0]["b"] != on[1]["b"] {
+				t.Errorf("death %d: the rooms went to %v, by the other to %v", death, on[0], on[1])
+			}
+		})
 	}
 }
 

@@ -28,6 +28,9 @@ type reservation struct {
 	floor   headroom.Egress
 	lapses  time.Time
 	charged uint64 // reports from this one on include the room
+
+	planned bool // for a move that has not begun
+	lowest  bool // see chooseLowest
 }
 
 type lapse struct {
@@ -71,6 +74,30 @@ func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.R
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(view)
+	if r := l.held[room]; r.planned {
+		if node, known := view.Nodes[r.node]; known && node.Boot == r.boot && l.barred(node, avoid) == "" {
+			r.planned, r.fence = false, fence
+			l.retain(room, r)
+			return node, choice{node: r.node, asked: 1, lowest: r.lowest}
+		}
+	}
+	return l.decide(view, room, expect, avoid, fence, lowest)
+}
+
+// plan decides for a move that begins later: reserve takes what it chose.
+func (l *ledger) plan(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, lowest bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view)
+	l.decide(view, room, expect, avoid, pin.Fence{}, lowest)
+	if r, ok := l.held[room]; ok {
+		r.planned = true
+		l.held[room] = r
+	}
+}
+
+// decide needs mu.
+func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.drop(room)
 	need, floor := expect.Cost(), expect.Floor()
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
@@ -80,7 +107,7 @@ func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.R
 	}
 	node := view.Nodes[made.node]
 	if made.node != "" {
-		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor})
+		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor, lowest: made.lowest})
 	}
 	return node, made
 }
@@ -95,26 +122,36 @@ func (l *ledger) totals() totals {
 // walk needs mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
-		now := l.clock()
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
 			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), floor: floorOf(node).Plus(l.floors[node.Boot]), ceiling: ceilingOf(node)}
-			switch {
-			case !known || node.Boot == "" || node.Control == "":
+			if !known {
 				c.barred = barUnknown
-			case node.Draining:
-				c.barred = barDraining
-			case id == avoid.node:
-				c.barred = barRefusedThis
-			case node.Boot == avoid.boot:
-				c.barred = barDead
-			case now.Before(l.refused[node.Boot]):
-				c.barred = barRefusing
+			} else {
+				c.barred = l.barred(node, avoid)
 			}
 			if !yield(c) {
 				return
 			}
 		}
+	}
+}
+
+// barred needs mu.
+func (l *ledger) barred(node cluster.Node, avoid avoidance) bar {
+	switch {
+	case node.Boot == "" || node.Control == "":
+		return barUnknown
+	case node.Draining:
+		return barDraining
+	case node.ID == avoid.node:
+		return barRefusedThis
+	case node.Boot == avoid.boot:
+		return barDead
+	case l.clock().Before(l.refused[node.Boot]):
+		return barRefusing
+	default:
+		return ""
 	}
 }
 

@@ -119,6 +119,13 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
+// Plan chooses where Rehome will move room, and reserves it. Signaling nodes that plan the rooms of a death in one order choose alike.
+func (o *Orchestrator) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
+	if view, err := o.settledView(); err == nil && !expect.Unreserved {
+		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot}, o.whyRehomed(from) != pin.WhyDrain)
+	}
+}
+
 // PlaceAgain is Rehome off a node that refused the room. Other rooms pass that node over for a moment.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)

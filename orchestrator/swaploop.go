@@ -52,6 +52,9 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 				r.in = 0 // the next call asks again
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
+			if r.avoid.boot != "" && now.pin != next && !r.expect.Unreserved {
+				o.ledger.keep(r.room, now.pin, r.expect) // another signaling node has just moved it there
+			}
 			return now.pin, nil
 		case usable:
 			o.ledger.forget(r.room, next.Fence)

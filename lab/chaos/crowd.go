@@ -229,10 +229,9 @@ func (p *person) observe(m peer.Moment) {
 	}
 }
 
-// mark begins a trial: earlier moments and gaps are forgotten.
+// mark begins a trial: earlier moments are forgotten.
 func (c *crowd) mark() {
 	for _, p := range c.people {
-		p.peer.ForgetGaps()
 		p.mu.Lock()
 		p.moments = nil
 		p.mu.Unlock()

@@ -3,6 +3,7 @@ package devcluster
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"syscall"
 )
@@ -23,7 +24,9 @@ func NewKiller() *Killer {
 	if address == "" || token == "" || !Supervised() {
 		return nil
 	}
-	return &Killer{client: newClient(stateFile{Control: address, Token: token})}
+	return &Killer{client: &Client{
+		state: stateFile{Control: address, Token: token}, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}}
 }
 
 // Kill sends SIGKILL to a node and returns when its process is gone.

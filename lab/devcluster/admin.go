@@ -22,6 +22,9 @@ type AdminNode struct {
 	Protocol uint32 `json:"protocol"`
 	// For how long it has held pictures back; 0: it does not.
 	LimitedSeconds uint32 `json:"limitedSeconds"`
+	// The media sockets that clients are told of, and those that do not answer that signaling node.
+	MediaTold   []string `json:"mediaTold"`
+	MediaSilent []string `json:"mediaSilent"`
 	AdminLoad
 }
 

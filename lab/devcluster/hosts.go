@@ -13,12 +13,12 @@ type Host struct {
 	Space string // a path of the namespace; empty = ours
 }
 
-// ParseHost reads NAME=IP@PATH, the form of a --host flag.
+// ParseHost reads NAME=IP@PATH, the form of a --host flag; without @PATH the node is in our namespace.
 func ParseHost(given string) (name string, h Host, err error) {
 	name, where, _ := strings.Cut(given, "=")
-	h.IP, h.Space, _ = strings.Cut(where, "@")
-	if name == "" || net.ParseIP(h.IP) == nil || h.Space == "" {
-		return "", Host{}, fmt.Errorf("--host %q: give NAME=IP@PATH", given)
+	ip, space, there := strings.Cut(where, "@")
+	if h.IP, h.Space = ip, space; name == "" || net.ParseIP(ip) == nil || there != (space != "") {
+		return "", Host{}, fmt.Errorf("--host %q: give NAME=IP or NAME=IP@PATH", given)
 	}
 	return name, h, nil
 }
@@ -26,7 +26,11 @@ func ParseHost(given string) (name string, h Host, err error) {
 func (o Options) hostFlags() []string {
 	var flags []string
 	for name, h := range o.Hosts {
-		flags = append(flags, "--host", name+"="+h.IP+"@"+h.Space)
+		where := name + "=" + h.IP
+		if h.Space != "" {
+			where += "@" + h.Space
+		}
+		flags = append(flags, "--host", where)
 	}
 	return flags
 }

@@ -25,7 +25,10 @@ func TestHostsAreToldAsFlags(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{"", "sfu-1", "sfu-1=10.0.0.1", "sfu-1=host@/x", "=10.0.0.1@/x"} {
+	if _, h, err := ParseHost("sfu-1=::1"); err != nil || h != (Host{IP: "::1"}) {
+		t.Errorf("a host in our namespace: %+v, %v", h, err)
+	}
+	for _, wrong := range []string{"", "sfu-1", "sfu-1=10.0.0.1@", "sfu-1=host@/x", "=10.0.0.1@/x"} {
 		if _, _, err := ParseHost(wrong); err == nil {
 			t.Errorf("%q was accepted", wrong)
 		}

@@ -222,7 +222,11 @@ func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) str
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	loopback := "127.0.0.1:0"
+	if strings.HasPrefix(backends[0], "[") {
+		loopback = "[::1]:0"
+	}
+	free, err := net.Listen("tcp", loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +259,7 @@ func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) str
 // Chromium's TURN client heeds the switch that names their keys.
 func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
-	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "10.77.0.15", "10.77.0.16", "fd77::15", "fd77::16")
+	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "::1", "10.77.0.15", "10.77.0.16", "fd77::15", "fd77::16")
 	text, err := os.ReadFile(certFile)
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// TestCallsOverIPv6Only has calls of two browsers whose media gets through by IPv6 and by nothing else: straight to the media nodes, and
-// over TLS through the relay of the signaling nodes. The nodes speak IPv4 to each other, and so does the page's balancer. As in
-// TestCallsBehindAFirewall nodes are killed.
+// TestCallsOverIPv6Only has calls of two browsers where no node and no cable has an IPv4 address: page, gossip, control, store and media,
+// straight to the media nodes, and over TLS through the relay of the signaling nodes. As in TestCallsBehindAFirewall nodes are killed.
 func TestCallsOverIPv6Only(t *testing.T) {
 	if !runsAlone(t) {
 		return
@@ -31,16 +30,16 @@ func TestCallsOverIPv6Only(t *testing.T) {
 		pages = append(pages, node.Addresses[devcluster.AddressHTTP])
 	}
 	secure := frontWithTLS(t, certFile, keyFile, pages)
-	only6 := fmt.Sprintf("ip protocol tcp tcp dport { %s } accept; ip protocol udp drop; ip protocol tcp tcp flags & (syn | ack) == syn drop", ports(t, pages))
+	relayed := fmt.Sprintf("ip6 nexthdr udp drop; tcp dport { %s, %s } accept; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages))
 	for _, o := range []office{
-		{name: "IPv6 only", path: "host udp 6", filter: only6},
-		{name: "IPv6 only, TURN over TLS", path: "relay tls 6", filter: only6 + "; ip6 nexthdr udp drop; ip6 nexthdr tcp tcp dport " + turnsPort + " accept; ip6 nexthdr tcp tcp flags & (syn | ack) == syn drop"},
+		{name: "IPv6 only", path: "host udp 6"},
+		{name: "IPv6 only, TURN over TLS", path: "relay tls 6", filter: relayed},
 	} {
 		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
 	}
 }
 
-// clusterOfIPv6 gives each host an IPv6 address beside its own, by which alone its media and its relay are reached.
+// clusterOfIPv6 gives each host an IPv6 address in the place of its own.
 func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster, map[string][]string) {
 	t.Helper()
 	names := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
@@ -54,9 +53,9 @@ func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster,
 		}
 	})
 	nsenter := tool.Find(t, "nsenter")
-	const on = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo down; ip link set lo up; ip -6 addr add %s/64 dev eth0 nodad; "
+	const on = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo down; ip link set lo up; ip -6 addr add %s/64 dev eth0 nodad; ip -4 addr flush dev eth0; "
 	command(t, fmt.Sprintf(on, "fd77::1")+"ip -6 route add default dev eth0", "sh", "-e")
-	options := devcluster.Options{MediaHost: "::", Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
+	options := devcluster.Options{Listen: "[::1]:0", Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
 	for _, name := range names {
 		h, err := network.Host(name)
 		if err != nil {
@@ -64,11 +63,8 @@ func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster,
 		}
 		ip6 := "fd77::" + h.IP[strings.LastIndexByte(h.IP, '.')+1:]
 		command(t, fmt.Sprintf(on, ip6), nsenter, "--net="+h.Space, "sh", "-e")
-		options.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
-		switch {
-		case strings.HasPrefix(name, "sfu"):
-			options.NodeEnv[name] = []string{"HOLDFAST_MEDIA_ADVERTISE=" + ip6}
-		case strings.HasPrefix(name, "signaling"):
+		options.Hosts[name] = devcluster.Host{IP: ip6, Space: h.Space}
+		if strings.HasPrefix(name, "signaling") {
 			options.NodeEnv[name] = []string{
 				"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(ip6, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(ip6, turnsPort),
 				"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile,

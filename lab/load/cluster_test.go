@@ -2,10 +2,12 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -13,11 +15,11 @@ import (
 
 const sfus = 3
 
-func startCluster(t *testing.T) *devcluster.Cluster {
+func startCluster(t *testing.T, o devcluster.Options) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{SFU: sfus})
+	c, err := devcluster.Start(ctx, o)
 	if err != nil {
 		t.Fatalf("start the cluster: %v", err)
 	}
@@ -55,11 +57,46 @@ func run(ctx context.Context, t *testing.T, o Options) *Report {
 	return r
 }
 
+// TestAClusterByIPv6 has no socket of another family: page, gossip, control, store and media.
+func TestAClusterByIPv6(t *testing.T) {
+	at := devcluster.Options{SFU: 1, Signaling: 2, Listen: "[::1]:0", Hosts: map[string]devcluster.Host{}}
+	for _, name := range []string{"store", "sfu-1", "signaling-1", "signaling-2"} {
+		at.Hosts[name] = devcluster.Host{IP: "::1"}
+	}
+	c := startCluster(t, at)
+	status, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range status.Nodes {
+		for kind, address := range node.Addresses {
+			if !strings.HasPrefix(address, "[::1]:") {
+				t.Errorf("%s has %s at %s", node.Name, kind, address)
+			}
+		}
+	}
+	o := optionsFor(t, c)
+	o.Rooms, o.Peers, o.Video, o.Duration = 1, 2, peer.VideoLight, 2*time.Second
+	r := run(t.Context(), t, o)
+	if r.People != (People{Wanted: 2, Joined: 2}) || r.Gaps.StreamsReceived != 4 || r.Restarts.Told != 0 {
+		t.Errorf("%+v, streams %+v, restarts %+v", r.People, r.Gaps, r.Restarts)
+	}
+	testkit.Within(t, 2*time.Minute, "every signaling node knows that clients reach the media", func() error {
+		nodes, err := c.AdminNodes(t.Context())
+		for _, node := range nodes {
+			if node.Role == "sfu" && (len(node.MediaTold) != 1 || !strings.HasPrefix(node.MediaTold[0], "[::1]:") || node.MediaSilent != nil) {
+				err = fmt.Errorf("told %v, silent %v", node.MediaTold, node.MediaSilent)
+			}
+		}
+		return err
+	})
+}
+
 // tinyLossPercent is what a busy machine may lose on loopback.
 const tinyLossPercent = 0.5
 
 func TestShortRuns(t *testing.T) {
-	c := startCluster(t)
+	c := startCluster(t, devcluster.Options{SFU: sfus})
 	for _, test := range []struct {
 		video      peer.Video
 		publishers int

@@ -37,8 +37,8 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{
 			"sfu with bad addresses",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": "zyxw"},
-			"sfu --control-listen nowhere --media-listen nowhere --gossip-listen nowhere --egress-bits 0 --media-advertise example",
-			[]string{"--cluster-key", "--join", "--control-listen", "--media-listen", "--gossip-listen", "bits per second is 0", `"example" is not an IP`},
+			"sfu --control-listen nowhere --media-listen nowhere --gossip-listen nowhere --egress-bits 0 --media-advertise example --media-stun somewhere",
+			[]string{"--media-stun \"somewhere\"", "--media-stun: give either", "--cluster-key", "--join", "--control-listen", "--media-listen", "--gossip-listen", "bits per second is 0", `"example" is not an IP`},
 		},
 		{"signaling without anything", nil, "signaling", []string{"HOLDFAST_CLUSTER_KEY", "HOLDFAST_API_KEYS", "--join"}},
 		{

@@ -22,6 +22,7 @@ type sfuCommand struct {
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
 	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
 	MediaAdvertise   []string      `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
+	MediaSTUN        []string      `name:"media-stun" placeholder:"HOST:PORT" help:"Instead of --media-advertise: STUN servers that are asked at the start which address the media port has outside. The NAT must keep the port."`
 	EgressBits       uint64        `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64        `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
 	EgressBatch      bool          `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
@@ -64,8 +65,15 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	if nameFault != nil {
 		cfg.Node = "unnamed" // it is a fault already
 	}
+	var stunFaults []error
+	for _, server := range c.MediaSTUN {
+		stunFaults = append(stunFaults, checkHostPort("media-stun", server))
+	}
+	if len(c.MediaSTUN) > 0 && len(c.MediaAdvertise) > 0 {
+		stunFaults = append(stunFaults, errors.New("--media-stun: give either it or --media-advertise"))
+	}
 	return sfuPlan{name: name, key: key, config: cfg}, faults(
-		nameFault, keyFault, slackFault, c.check(), checkHostPort("control-listen", c.ControlListen),
+		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), checkHostPort("control-listen", c.ControlListen),
 		checkHostPort("media-listen", c.MediaListen), cfg.Validate())
 }
 

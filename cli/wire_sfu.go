@@ -60,6 +60,13 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (
 		return nil, fmt.Errorf("listen for signaling nodes: %w", err)
 	}
 	n := &sfuNode{log: log, self: plan.config.Node, control: listener}
+	if len(c.MediaSTUN) > 0 {
+		if plan.config.AdvertiseIPs, err = sfu.Discover(ctx, plan.config, c.MediaSTUN); err != nil {
+			listener.Close()
+			return nil, fmt.Errorf("find the address that clients reach the media port at (--media-stun; --media-advertise needs no server): %w", err)
+		}
+		log.Info("address outside found", "servers", c.MediaSTUN, "media", plan.config.AdvertiseIPs)
+	}
 	if err := n.join(c, plan); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		listener.Close()
 		return nil, err
@@ -152,7 +159,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 		devcluster.AddressGossip:  n.cluster.LocalAddr(),
 	}
 	n.log.Info("media node is up", "control", addresses[devcluster.AddressControl],
-		"media", addresses[devcluster.AddressMedia], "gossip", addresses[devcluster.AddressGossip])
+		"media", addresses[devcluster.AddressMedia], "gossip", addresses[devcluster.AddressGossip], "clients_are_told", n.media.MediaIPs())
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: no room can be opened here until it does (is --store right, is Redis running?)", "error", err)
 	}

@@ -4,8 +4,8 @@
 // 	protoc        v3.21.12
 // source: control.proto
 
-// The conversation between signaling nodes (edges) and SFU nodes. A room's
-// owner is the hub of everything said in the room: edges hold one Attach stream
+// The conversation between signaling nodes and media nodes. A room's
+// owner is the hub of everything said in the room: signaling nodes hold one Attach stream
 // for each peer and one Watch stream for each node, and nothing goes through
 // a broker.
 
@@ -136,7 +136,7 @@ const (
 	Refusal_REFUSAL_NO_HEADROOM      Refusal = 3 // will not OPEN the room; final for that epoch (a tombstone)
 	Refusal_REFUSAL_DRAINING         Refusal = 4 // will not OPEN the room; final for that epoch
 	Refusal_REFUSAL_ROOM_FULL        Refusal = 5 // will not take one more peer; never moves the room
-	Refusal_REFUSAL_STALE_GENERATION Refusal = 6 // a newer edge has the peer
+	Refusal_REFUSAL_STALE_GENERATION Refusal = 6 // a newer signaling node has the peer
 	Refusal_REFUSAL_BAD_REQUEST      Refusal = 7
 	Refusal_REFUSAL_UNCONFIRMED      Refusal = 8  // the owner cannot confirm its pin just now: retry
 	Refusal_REFUSAL_REMOVED          Refusal = 9  // somebody who runs the room removed this peer; final
@@ -432,44 +432,44 @@ func (x *Pin) GetControl() string {
 	return ""
 }
 
-// EdgeMessage is everything an edge says about one peer. Every message carries
+// PeerMessage is everything a signaling node says about one peer. Every message carries
 // the fence of the pin it was said under; a stale one is refused with
 // REFUSAL_FENCED and ends the stream.
-type EdgeMessage struct {
+type PeerMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Fence *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Types that are valid to be assigned to Message:
 	//
-	//	*EdgeMessage_Attach
-	//	*EdgeMessage_Offer
-	//	*EdgeMessage_View
-	//	*EdgeMessage_Mute
-	//	*EdgeMessage_Leave
-	//	*EdgeMessage_Say
-	//	*EdgeMessage_Refresh
-	//	*EdgeMessage_Rename
-	//	*EdgeMessage_Hand
-	//	*EdgeMessage_React
-	//	*EdgeMessage_Arrived
-	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
+	//	*PeerMessage_Attach
+	//	*PeerMessage_Offer
+	//	*PeerMessage_View
+	//	*PeerMessage_Mute
+	//	*PeerMessage_Leave
+	//	*PeerMessage_Say
+	//	*PeerMessage_Refresh
+	//	*PeerMessage_Rename
+	//	*PeerMessage_Hand
+	//	*PeerMessage_React
+	//	*PeerMessage_Arrived
+	Message       isPeerMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EdgeMessage) Reset() {
-	*x = EdgeMessage{}
+func (x *PeerMessage) Reset() {
+	*x = PeerMessage{}
 	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EdgeMessage) String() string {
+func (x *PeerMessage) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EdgeMessage) ProtoMessage() {}
+func (*PeerMessage) ProtoMessage() {}
 
-func (x *EdgeMessage) ProtoReflect() protoreflect.Message {
+func (x *PeerMessage) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -481,193 +481,193 @@ func (x *EdgeMessage) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EdgeMessage.ProtoReflect.Descriptor instead.
-func (*EdgeMessage) Descriptor() ([]byte, []int) {
+// Deprecated: Use PeerMessage.ProtoReflect.Descriptor instead.
+func (*PeerMessage) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *EdgeMessage) GetFence() *Fence {
+func (x *PeerMessage) GetFence() *Fence {
 	if x != nil {
 		return x.Fence
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetMessage() isEdgeMessage_Message {
+func (x *PeerMessage) GetMessage() isPeerMessage_Message {
 	if x != nil {
 		return x.Message
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetAttach() *Attach {
+func (x *PeerMessage) GetAttach() *Attach {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Attach); ok {
+		if x, ok := x.Message.(*PeerMessage_Attach); ok {
 			return x.Attach
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetOffer() *Offer {
+func (x *PeerMessage) GetOffer() *Offer {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Offer); ok {
+		if x, ok := x.Message.(*PeerMessage_Offer); ok {
 			return x.Offer
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetView() *View {
+func (x *PeerMessage) GetView() *View {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_View); ok {
+		if x, ok := x.Message.(*PeerMessage_View); ok {
 			return x.View
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetMute() *Mute {
+func (x *PeerMessage) GetMute() *Mute {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Mute); ok {
+		if x, ok := x.Message.(*PeerMessage_Mute); ok {
 			return x.Mute
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetLeave() *Leave {
+func (x *PeerMessage) GetLeave() *Leave {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Leave); ok {
+		if x, ok := x.Message.(*PeerMessage_Leave); ok {
 			return x.Leave
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetSay() *Say {
+func (x *PeerMessage) GetSay() *Say {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Say); ok {
+		if x, ok := x.Message.(*PeerMessage_Say); ok {
 			return x.Say
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetRefresh() *Refresh {
+func (x *PeerMessage) GetRefresh() *Refresh {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Refresh); ok {
+		if x, ok := x.Message.(*PeerMessage_Refresh); ok {
 			return x.Refresh
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetRename() *Rename {
+func (x *PeerMessage) GetRename() *Rename {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Rename); ok {
+		if x, ok := x.Message.(*PeerMessage_Rename); ok {
 			return x.Rename
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetHand() *Hand {
+func (x *PeerMessage) GetHand() *Hand {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Hand); ok {
+		if x, ok := x.Message.(*PeerMessage_Hand); ok {
 			return x.Hand
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetReact() *React {
+func (x *PeerMessage) GetReact() *React {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_React); ok {
+		if x, ok := x.Message.(*PeerMessage_React); ok {
 			return x.React
 		}
 	}
 	return nil
 }
 
-func (x *EdgeMessage) GetArrived() *Arrived {
+func (x *PeerMessage) GetArrived() *Arrived {
 	if x != nil {
-		if x, ok := x.Message.(*EdgeMessage_Arrived); ok {
+		if x, ok := x.Message.(*PeerMessage_Arrived); ok {
 			return x.Arrived
 		}
 	}
 	return nil
 }
 
-type isEdgeMessage_Message interface {
-	isEdgeMessage_Message()
+type isPeerMessage_Message interface {
+	isPeerMessage_Message()
 }
 
-type EdgeMessage_Attach struct {
+type PeerMessage_Attach struct {
 	Attach *Attach `protobuf:"bytes,2,opt,name=attach,proto3,oneof"`
 }
 
-type EdgeMessage_Offer struct {
+type PeerMessage_Offer struct {
 	Offer *Offer `protobuf:"bytes,3,opt,name=offer,proto3,oneof"`
 }
 
-type EdgeMessage_View struct {
+type PeerMessage_View struct {
 	View *View `protobuf:"bytes,4,opt,name=view,proto3,oneof"`
 }
 
-type EdgeMessage_Mute struct {
+type PeerMessage_Mute struct {
 	Mute *Mute `protobuf:"bytes,5,opt,name=mute,proto3,oneof"`
 }
 
-type EdgeMessage_Leave struct {
+type PeerMessage_Leave struct {
 	Leave *Leave `protobuf:"bytes,6,opt,name=leave,proto3,oneof"`
 }
 
-type EdgeMessage_Say struct {
+type PeerMessage_Say struct {
 	Say *Say `protobuf:"bytes,7,opt,name=say,proto3,oneof"`
 }
 
-type EdgeMessage_Refresh struct {
+type PeerMessage_Refresh struct {
 	Refresh *Refresh `protobuf:"bytes,8,opt,name=refresh,proto3,oneof"`
 }
 
-type EdgeMessage_Rename struct {
+type PeerMessage_Rename struct {
 	Rename *Rename `protobuf:"bytes,9,opt,name=rename,proto3,oneof"`
 }
 
-type EdgeMessage_Hand struct {
+type PeerMessage_Hand struct {
 	Hand *Hand `protobuf:"bytes,10,opt,name=hand,proto3,oneof"`
 }
 
-type EdgeMessage_React struct {
+type PeerMessage_React struct {
 	React *React `protobuf:"bytes,11,opt,name=react,proto3,oneof"`
 }
 
-type EdgeMessage_Arrived struct {
+type PeerMessage_Arrived struct {
 	Arrived *Arrived `protobuf:"bytes,12,opt,name=arrived,proto3,oneof"`
 }
 
-func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
+func (*PeerMessage_Attach) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
+func (*PeerMessage_Offer) isPeerMessage_Message() {}
 
-func (*EdgeMessage_View) isEdgeMessage_Message() {}
+func (*PeerMessage_View) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Mute) isEdgeMessage_Message() {}
+func (*PeerMessage_Mute) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Leave) isEdgeMessage_Message() {}
+func (*PeerMessage_Leave) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Say) isEdgeMessage_Message() {}
+func (*PeerMessage_Say) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Refresh) isEdgeMessage_Message() {}
+func (*PeerMessage_Refresh) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Rename) isEdgeMessage_Message() {}
+func (*PeerMessage_Rename) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Hand) isEdgeMessage_Message() {}
+func (*PeerMessage_Hand) isPeerMessage_Message() {}
 
-func (*EdgeMessage_React) isEdgeMessage_Message() {}
+func (*PeerMessage_React) isPeerMessage_Message() {}
 
-func (*EdgeMessage_Arrived) isEdgeMessage_Message() {}
+func (*PeerMessage_Arrived) isPeerMessage_Message() {}
 
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -677,7 +677,7 @@ type Attach struct {
 	Generation   uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"` // raised by the client at every attach; a lower or equal one is refused
 	CanPublish   bool                   `protobuf:"varint,5,opt,name=can_publish,json=canPublish,proto3" json:"can_publish,omitempty"`
 	CanSubscribe bool                   `protobuf:"varint,6,opt,name=can_subscribe,json=canSubscribe,proto3" json:"can_subscribe,omitempty"`
-	// The people an edge last saw in the room. At a re-homing they are kept in
+	// The people a signaling node last saw in the room. At a re-homing they are kept in
 	// the roster as "expected" for the grace time, so that nobody flickers out
 	// and in again while the others are still on their way. Whose signaling node
 	// has named them under this pin already leaves them out.
@@ -876,7 +876,7 @@ func (x *Egress) GetPacketsPerSecond() uint64 {
 
 type Peer struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
-	Id               string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // unique in the room, kept across edges and SFU nodes
+	Id               string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // unique in the room, kept across signaling nodes and media nodes
 	Identity         string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"` // the token's subject
 	Name             string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // shown to people
 	AudioMuted       bool                   `protobuf:"varint,4,opt,name=audio_muted,json=audioMuted,proto3" json:"audio_muted,omitempty"`
@@ -1639,7 +1639,7 @@ func (x *Refresh) GetMids() []string {
 	return nil
 }
 
-// PeerEvent is everything an SFU says to the edge that holds a peer. seq grows
+// PeerEvent is everything a media node says to the signaling node that holds a peer. seq grows
 // by one for each event of the room that a client may need to replay (roster);
 // 0 where replay has no meaning.
 type PeerEvent struct {
@@ -3488,9 +3488,9 @@ func (x *ReachReply) GetPassword() string {
 
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Edge          string                 `protobuf:"bytes,1,opt,name=edge,proto3" json:"edge,omitempty"`                 // the signaling node's name, for logs
-	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`          // of this protocol, as the caller speaks it; 0: before versions were told
-	Capabilities  []string               `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // what the caller can do beyond version
+	SignalingNode string                 `protobuf:"bytes,1,opt,name=signaling_node,json=signalingNode,proto3" json:"signaling_node,omitempty"` // its name, for logs
+	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`                                 // of this protocol, as the caller speaks it; 0: before versions were told
+	Capabilities  []string               `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`                        // what the caller can do beyond version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3525,9 +3525,9 @@ func (*WatchRequest) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
-func (x *WatchRequest) GetEdge() string {
+func (x *WatchRequest) GetSignalingNode() string {
 	if x != nil {
-		return x.Edge
+		return x.SignalingNode
 	}
 	return ""
 }
@@ -3546,7 +3546,7 @@ func (x *WatchRequest) GetCapabilities() []string {
 	return nil
 }
 
-type Beat struct {
+type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
@@ -3558,20 +3558,20 @@ type Beat struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Beat) Reset() {
-	*x = Beat{}
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
 	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Beat) String() string {
+func (x *Heartbeat) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Beat) ProtoMessage() {}
+func (*Heartbeat) ProtoMessage() {}
 
-func (x *Beat) ProtoReflect() protoreflect.Message {
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -3583,47 +3583,47 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Beat.ProtoReflect.Descriptor instead.
-func (*Beat) Descriptor() ([]byte, []int) {
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
-func (x *Beat) GetNode() string {
+func (x *Heartbeat) GetNode() string {
 	if x != nil {
 		return x.Node
 	}
 	return ""
 }
 
-func (x *Beat) GetBoot() string {
+func (x *Heartbeat) GetBoot() string {
 	if x != nil {
 		return x.Boot
 	}
 	return ""
 }
 
-func (x *Beat) GetMedia() string {
+func (x *Heartbeat) GetMedia() string {
 	if x != nil {
 		return x.Media
 	}
 	return ""
 }
 
-func (x *Beat) GetSeq() uint64 {
+func (x *Heartbeat) GetSeq() uint64 {
 	if x != nil {
 		return x.Seq
 	}
 	return 0
 }
 
-func (x *Beat) GetVersion() uint32 {
+func (x *Heartbeat) GetVersion() uint32 {
 	if x != nil {
 		return x.Version
 	}
 	return 0
 }
 
-func (x *Beat) GetCapabilities() []string {
+func (x *Heartbeat) GetCapabilities() []string {
 	if x != nil {
 		return x.Capabilities
 	}
@@ -3822,7 +3822,7 @@ type HeldPeer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
-	Attached      bool                   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`   // an edge holds its stream
+	Attached      bool                   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`   // a signaling node holds its stream
 	Connected     bool                   `protobuf:"varint,4,opt,name=connected,proto3" json:"connected,omitempty"` // its DTLS transport is up
 	Offers        uint64                 `protobuf:"varint,5,opt,name=offers,proto3" json:"offers,omitempty"`       // offers answered for it here
 	Media         *MediaState            `protobuf:"bytes,6,opt,name=media,proto3" json:"media,omitempty"`          // only when asked for
@@ -5058,7 +5058,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
 	"\acontrol\x18\x04 \x01(\tR\acontrol\"\x89\x05\n" +
-	"\vEdgeMessage\x120\n" +
+	"\vPeerMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
 	"\x05offer\x18\x03 \x01(\v2\x1a.holdfast.control.v1.OfferH\x00R\x05offer\x12/\n" +
@@ -5265,12 +5265,12 @@ const file_control_proto_rawDesc = "" +
 	"\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n" +
 	"\x05media\x18\x02 \x03(\tR\x05media\x12\x14\n" +
 	"\x05ufrag\x18\x03 \x01(\tR\x05ufrag\x12\x1a\n" +
-	"\bpassword\x18\x04 \x01(\tR\bpassword\"`\n" +
-	"\fWatchRequest\x12\x12\n" +
-	"\x04edge\x18\x01 \x01(\tR\x04edge\x12\x18\n" +
+	"\bpassword\x18\x04 \x01(\tR\bpassword\"s\n" +
+	"\fWatchRequest\x12%\n" +
+	"\x0esignaling_node\x18\x01 \x01(\tR\rsignalingNode\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\"\n" +
-	"\fcapabilities\x18\x03 \x03(\tR\fcapabilities\"\x94\x01\n" +
-	"\x04Beat\x12\x12\n" +
+	"\fcapabilities\x18\x03 \x03(\tR\fcapabilities\"\x99\x01\n" +
+	"\tHeartbeat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x14\n" +
 	"\x05media\x18\x03 \x01(\tR\x05media\x12\x10\n" +
@@ -5435,10 +5435,10 @@ const file_control_proto_rawDesc = "" +
 	"\x0eACT_ASK_UNMUTE\x10\x02\x12\x12\n" +
 	"\x0eACT_LOWER_HAND\x10\x03\x12\r\n" +
 	"\tACT_GRANT\x10\x04\x12\x0f\n" +
-	"\vACT_GIVE_UP\x10\x052\xa0\x06\n" +
+	"\vACT_GIVE_UP\x10\x052\xa5\x06\n" +
 	"\x05Media\x12N\n" +
-	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
-	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
+	"\x06Attach\x12 .holdfast.control.v1.PeerMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12L\n" +
+	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x1e.holdfast.control.v1.Heartbeat0\x01\x12K\n" +
 	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12K\n" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
 	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12N\n" +
@@ -5470,7 +5470,7 @@ var file_control_proto_goTypes = []any{
 	(Act)(0),                // 4: holdfast.control.v1.Act
 	(*Fence)(nil),           // 5: holdfast.control.v1.Fence
 	(*Pin)(nil),             // 6: holdfast.control.v1.Pin
-	(*EdgeMessage)(nil),     // 7: holdfast.control.v1.EdgeMessage
+	(*PeerMessage)(nil),     // 7: holdfast.control.v1.PeerMessage
 	(*Attach)(nil),          // 8: holdfast.control.v1.Attach
 	(*Egress)(nil),          // 9: holdfast.control.v1.Egress
 	(*Peer)(nil),            // 10: holdfast.control.v1.Peer
@@ -5513,7 +5513,7 @@ var file_control_proto_goTypes = []any{
 	(*ReachRequest)(nil),    // 47: holdfast.control.v1.ReachRequest
 	(*ReachReply)(nil),      // 48: holdfast.control.v1.ReachReply
 	(*WatchRequest)(nil),    // 49: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),            // 50: holdfast.control.v1.Beat
+	(*Heartbeat)(nil),       // 50: holdfast.control.v1.Heartbeat
 	(*RoomsRequest)(nil),    // 51: holdfast.control.v1.RoomsRequest
 	(*RoomsReply)(nil),      // 52: holdfast.control.v1.RoomsReply
 	(*HeldRoom)(nil),        // 53: holdfast.control.v1.HeldRoom
@@ -5537,18 +5537,18 @@ var file_control_proto_goTypes = []any{
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
-	5,  // 1: holdfast.control.v1.EdgeMessage.fence:type_name -> holdfast.control.v1.Fence
-	8,  // 2: holdfast.control.v1.EdgeMessage.attach:type_name -> holdfast.control.v1.Attach
-	11, // 3: holdfast.control.v1.EdgeMessage.offer:type_name -> holdfast.control.v1.Offer
-	13, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
-	15, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
-	16, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
-	18, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	22, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
-	17, // 9: holdfast.control.v1.EdgeMessage.rename:type_name -> holdfast.control.v1.Rename
-	20, // 10: holdfast.control.v1.EdgeMessage.hand:type_name -> holdfast.control.v1.Hand
-	21, // 11: holdfast.control.v1.EdgeMessage.react:type_name -> holdfast.control.v1.React
-	19, // 12: holdfast.control.v1.EdgeMessage.arrived:type_name -> holdfast.control.v1.Arrived
+	5,  // 1: holdfast.control.v1.PeerMessage.fence:type_name -> holdfast.control.v1.Fence
+	8,  // 2: holdfast.control.v1.PeerMessage.attach:type_name -> holdfast.control.v1.Attach
+	11, // 3: holdfast.control.v1.PeerMessage.offer:type_name -> holdfast.control.v1.Offer
+	13, // 4: holdfast.control.v1.PeerMessage.view:type_name -> holdfast.control.v1.View
+	15, // 5: holdfast.control.v1.PeerMessage.mute:type_name -> holdfast.control.v1.Mute
+	16, // 6: holdfast.control.v1.PeerMessage.leave:type_name -> holdfast.control.v1.Leave
+	18, // 7: holdfast.control.v1.PeerMessage.say:type_name -> holdfast.control.v1.Say
+	22, // 8: holdfast.control.v1.PeerMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	17, // 9: holdfast.control.v1.PeerMessage.rename:type_name -> holdfast.control.v1.Rename
+	20, // 10: holdfast.control.v1.PeerMessage.hand:type_name -> holdfast.control.v1.Hand
+	21, // 11: holdfast.control.v1.PeerMessage.react:type_name -> holdfast.control.v1.React
+	19, // 12: holdfast.control.v1.PeerMessage.arrived:type_name -> holdfast.control.v1.Arrived
 	6,  // 13: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
 	10, // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
 	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
@@ -5615,7 +5615,7 @@ var file_control_proto_depIdxs = []int32{
 	6,  // 76: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
 	4,  // 77: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
 	1,  // 78: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 79: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	7,  // 79: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
 	49, // 80: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
 	51, // 81: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
 	59, // 82: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
@@ -5626,7 +5626,7 @@ var file_control_proto_depIdxs = []int32{
 	65, // 87: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
 	47, // 88: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
 	23, // 89: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	50, // 90: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	50, // 90: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
 	52, // 91: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
 	60, // 92: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
 	62, // 93: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
@@ -5648,17 +5648,17 @@ func file_control_proto_init() {
 		return
 	}
 	file_control_proto_msgTypes[2].OneofWrappers = []any{
-		(*EdgeMessage_Attach)(nil),
-		(*EdgeMessage_Offer)(nil),
-		(*EdgeMessage_View)(nil),
-		(*EdgeMessage_Mute)(nil),
-		(*EdgeMessage_Leave)(nil),
-		(*EdgeMessage_Say)(nil),
-		(*EdgeMessage_Refresh)(nil),
-		(*EdgeMessage_Rename)(nil),
-		(*EdgeMessage_Hand)(nil),
-		(*EdgeMessage_React)(nil),
-		(*EdgeMessage_Arrived)(nil),
+		(*PeerMessage_Attach)(nil),
+		(*PeerMessage_Offer)(nil),
+		(*PeerMessage_View)(nil),
+		(*PeerMessage_Mute)(nil),
+		(*PeerMessage_Leave)(nil),
+		(*PeerMessage_Say)(nil),
+		(*PeerMessage_Refresh)(nil),
+		(*PeerMessage_Rename)(nil),
+		(*PeerMessage_Hand)(nil),
+		(*PeerMessage_React)(nil),
+		(*PeerMessage_Arrived)(nil),
 	}
 	file_control_proto_msgTypes[18].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),

@@ -4,8 +4,8 @@
 // - protoc             v3.21.12
 // source: control.proto
 
-// The conversation between signaling nodes (edges) and SFU nodes. A room's
-// owner is the hub of everything said in the room: edges hold one Attach stream
+// The conversation between signaling nodes and media nodes. A room's
+// owner is the hub of everything said in the room: signaling nodes hold one Attach stream
 // for each peer and one Watch stream for each node, and nothing goes through
 // a broker.
 
@@ -40,14 +40,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type MediaClient interface {
-	// Attach carries one peer's session. The first EdgeMessage is an Attach; the
+	// Attach carries one peer's session. The first PeerMessage is an Attach; the
 	// first PeerEvent is Attached or Refused (after which the stream ends).
 	// When the stream breaks without a Leave the peer, and its media, stays for
-	// a grace time, so that another edge can attach to it.
-	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EdgeMessage, PeerEvent], error)
-	// Watch says who the node is, then beats. Its end is the first of the three
+	// a grace time, so that another signaling node can attach to it.
+	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PeerMessage, PeerEvent], error)
+	// Watch says who the node is, then sends heartbeats. Its end is the first of the three
 	// pieces of evidence that prove a dead process.
-	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Beat], error)
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Heartbeat], error)
 	// Rooms lists what this node serves right now: the truth about who holds
 	// a room, asked of the node and not of the store.
 	Rooms(ctx context.Context, in *RoomsRequest, opts ...grpc.CallOption) (*RoomsReply, error)
@@ -59,7 +59,7 @@ type MediaClient interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(ctx context.Context, in *OutrankRequest, opts ...grpc.CallOption) (*OutrankReply, error)
-	// Remove takes people out of a room for good. Their edges are told
+	// Remove takes people out of a room for good. Their signaling nodes are told
 	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
@@ -84,26 +84,26 @@ func NewMediaClient(cc grpc.ClientConnInterface) MediaClient {
 	return &mediaClient{cc}
 }
 
-func (c *mediaClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EdgeMessage, PeerEvent], error) {
+func (c *mediaClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PeerMessage, PeerEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Media_ServiceDesc.Streams[0], Media_Attach_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[EdgeMessage, PeerEvent]{ClientStream: stream}
+	x := &grpc.GenericClientStream[PeerMessage, PeerEvent]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Media_AttachClient = grpc.BidiStreamingClient[EdgeMessage, PeerEvent]
+type Media_AttachClient = grpc.BidiStreamingClient[PeerMessage, PeerEvent]
 
-func (c *mediaClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Beat], error) {
+func (c *mediaClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Heartbeat], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Media_ServiceDesc.Streams[1], Media_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[WatchRequest, Beat]{ClientStream: stream}
+	x := &grpc.GenericClientStream[WatchRequest, Heartbeat]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (c *mediaClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Media_WatchClient = grpc.ServerStreamingClient[Beat]
+type Media_WatchClient = grpc.ServerStreamingClient[Heartbeat]
 
 func (c *mediaClient) Rooms(ctx context.Context, in *RoomsRequest, opts ...grpc.CallOption) (*RoomsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -200,14 +200,14 @@ func (c *mediaClient) Reach(ctx context.Context, in *ReachRequest, opts ...grpc.
 // All implementations must embed UnimplementedMediaServer
 // for forward compatibility.
 type MediaServer interface {
-	// Attach carries one peer's session. The first EdgeMessage is an Attach; the
+	// Attach carries one peer's session. The first PeerMessage is an Attach; the
 	// first PeerEvent is Attached or Refused (after which the stream ends).
 	// When the stream breaks without a Leave the peer, and its media, stays for
-	// a grace time, so that another edge can attach to it.
-	Attach(grpc.BidiStreamingServer[EdgeMessage, PeerEvent]) error
-	// Watch says who the node is, then beats. Its end is the first of the three
+	// a grace time, so that another signaling node can attach to it.
+	Attach(grpc.BidiStreamingServer[PeerMessage, PeerEvent]) error
+	// Watch says who the node is, then sends heartbeats. Its end is the first of the three
 	// pieces of evidence that prove a dead process.
-	Watch(*WatchRequest, grpc.ServerStreamingServer[Beat]) error
+	Watch(*WatchRequest, grpc.ServerStreamingServer[Heartbeat]) error
 	// Rooms lists what this node serves right now: the truth about who holds
 	// a room, asked of the node and not of the store.
 	Rooms(context.Context, *RoomsRequest) (*RoomsReply, error)
@@ -219,7 +219,7 @@ type MediaServer interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(context.Context, *OutrankRequest) (*OutrankReply, error)
-	// Remove takes people out of a room for good. Their edges are told
+	// Remove takes people out of a room for good. Their signaling nodes are told
 	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
 	Remove(context.Context, *RemoveRequest) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
@@ -244,10 +244,10 @@ type MediaServer interface {
 // pointer dereference when methods are called.
 type UnimplementedMediaServer struct{}
 
-func (UnimplementedMediaServer) Attach(grpc.BidiStreamingServer[EdgeMessage, PeerEvent]) error {
+func (UnimplementedMediaServer) Attach(grpc.BidiStreamingServer[PeerMessage, PeerEvent]) error {
 	return status.Error(codes.Unimplemented, "method Attach not implemented")
 }
-func (UnimplementedMediaServer) Watch(*WatchRequest, grpc.ServerStreamingServer[Beat]) error {
+func (UnimplementedMediaServer) Watch(*WatchRequest, grpc.ServerStreamingServer[Heartbeat]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedMediaServer) Rooms(context.Context, *RoomsRequest) (*RoomsReply, error) {
@@ -296,22 +296,22 @@ func RegisterMediaServer(s grpc.ServiceRegistrar, srv MediaServer) {
 }
 
 func _Media_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(MediaServer).Attach(&grpc.GenericServerStream[EdgeMessage, PeerEvent]{ServerStream: stream})
+	return srv.(MediaServer).Attach(&grpc.GenericServerStream[PeerMessage, PeerEvent]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Media_AttachServer = grpc.BidiStreamingServer[EdgeMessage, PeerEvent]
+type Media_AttachServer = grpc.BidiStreamingServer[PeerMessage, PeerEvent]
 
 func _Media_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(MediaServer).Watch(m, &grpc.GenericServerStream[WatchRequest, Beat]{ServerStream: stream})
+	return srv.(MediaServer).Watch(m, &grpc.GenericServerStream[WatchRequest, Heartbeat]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Media_WatchServer = grpc.ServerStreamingServer[Beat]
+type Media_WatchServer = grpc.ServerStreamingServer[Heartbeat]
 
 func _Media_Rooms_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RoomsRequest)

@@ -64,7 +64,7 @@ type Hello struct {
 }
 
 // Value reads a heartbeat. Errors wrap pin.ErrCorrupt.
-func (x *Beat) Value() (Hello, error) {
+func (x *Heartbeat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
 	// Names have a pin's rules.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}

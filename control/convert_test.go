@@ -34,15 +34,15 @@ func TestPinsAndFencesRoundTrip(t *testing.T) {
 
 func TestForeignMessagesAreJudged(t *testing.T) {
 	for name, value := range map[string]func() error{
-		"no pin":        func() error { _, err := (*Pin)(nil).Value(); return err },
-		"empty pin":     func() error { _, err := (&Pin{}).Value(); return err },
-		"no fence":      func() error { _, err := (*Fence)(nil).Value(); return err },
-		"epoch 0":       func() error { _, err := (&Fence{Nonce: 1}).Value(); return err },
-		"separator":     func() error { p := PinProto(testPin); p.Node = "a|b"; _, err := p.Value(); return err },
-		"no beat":       func() error { _, err := (*Beat)(nil).Value(); return err },
-		"no media":      func() error { _, err := (&Beat{Node: "n", Boot: "b"}).Value(); return err },
-		"media port 0":  func() error { _, err := (&Beat{Node: "n", Boot: "b", Media: "127.0.0.1:0"}).Value(); return err },
-		"beat, no boot": func() error { _, err := (&Beat{Node: "n", Media: "127.0.0.1:5"}).Value(); return err },
+		"no pin":             func() error { _, err := (*Pin)(nil).Value(); return err },
+		"empty pin":          func() error { _, err := (&Pin{}).Value(); return err },
+		"no fence":           func() error { _, err := (*Fence)(nil).Value(); return err },
+		"epoch 0":            func() error { _, err := (&Fence{Nonce: 1}).Value(); return err },
+		"separator":          func() error { p := PinProto(testPin); p.Node = "a|b"; _, err := p.Value(); return err },
+		"no heartbeat":       func() error { _, err := (*Heartbeat)(nil).Value(); return err },
+		"no media":           func() error { _, err := (&Heartbeat{Node: "n", Boot: "b"}).Value(); return err },
+		"media port 0":       func() error { _, err := (&Heartbeat{Node: "n", Boot: "b", Media: "127.0.0.1:0"}).Value(); return err },
+		"heartbeat, no boot": func() error { _, err := (&Heartbeat{Node: "n", Media: "127.0.0.1:5"}).Value(); return err },
 	} {
 		if err := value(); !errors.Is(err, pin.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
@@ -80,25 +80,25 @@ func FuzzPinMessage(f *testing.F) {
 	})
 }
 
-// FuzzBeatMessage does the same for the first message of a Watch.
-func FuzzBeatMessage(f *testing.F) {
-	raw, err := proto.Marshal(&Beat{Node: "sfu-1", Boot: "1769000000000-00000001", Media: "127.0.0.1:7002", Seq: 1})
+// FuzzHeartbeat does the same for the first message of a Watch.
+func FuzzHeartbeat(f *testing.F) {
+	raw, err := proto.Marshal(&Heartbeat{Node: "sfu-1", Boot: "1769000000000-00000001", Media: "127.0.0.1:7002", Seq: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(raw)
-	later, err := proto.Marshal(&Beat{Node: "sfu-1", Boot: "1769000000000-00000001", Media: "127.0.0.1:7002", Version: 9, Capabilities: []string{"live-move", "", "b\n", "b"}})
+	later, err := proto.Marshal(&Heartbeat{Node: "sfu-1", Boot: "1769000000000-00000001", Media: "127.0.0.1:7002", Version: 9, Capabilities: []string{"live-move", "", "b\n", "b"}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(protowire.AppendVarint(protowire.AppendTag(later, 900, protowire.VarintType), 7))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var message Beat
+		var message Heartbeat
 		if proto.Unmarshal(raw, &message) != nil {
 			return
 		}
 		if hello, err := message.Value(); err == nil && (hello.Node == "" || hello.Boot == "") {
-			t.Fatalf("accepted a beat of nobody: %+v", hello)
+			t.Fatalf("accepted a heartbeat of nobody: %+v", hello)
 		} else if strings.ContainsFunc(hello.Capabilities, func(c rune) bool { return c <= ' ' || c > '~' }) {
 			t.Fatalf("accepted capabilities %q", hello.Capabilities)
 		}

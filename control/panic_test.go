@@ -31,7 +31,7 @@ func TestACallThatBreaksItsHandlerEndsAlone(t *testing.T) {
 		t.Errorf("the next call: %v", err)
 	}
 	node.log.Wait(t, "method=/holdfast.control.v1.Media/Attach")
-	node.media.beat <- struct{}{}
+	node.media.heartbeat <- struct{}{}
 	if _, err := watch.Recv(); err != nil {
 		t.Errorf("the stream beside them: %v", err)
 	}

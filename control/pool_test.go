@@ -75,13 +75,13 @@ func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
 	beats := 0
 	err := pool.Watch(testContext(t), node.addr, "signaling-1", func(hello Hello) error {
 		if hello.Node != "sfu-1" || string(hello.Boot) != node.media.boot {
-			t.Errorf("beat of %+v", hello)
+			t.Errorf("heartbeat of %+v", hello)
 		}
 		if beats++; beats == 2 {
 			go func() { _ = node.stop() }()
 			return nil
 		}
-		node.media.beat <- struct{}{}
+		node.media.heartbeat <- struct{}{}
 		return nil
 	})
 	if err == nil || beats != 2 {
@@ -90,7 +90,7 @@ func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
 	refused := errors.New("enough")
 	other := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
 	if err := pool.Watch(testContext(t), other.addr, "signaling-1", func(Hello) error { return refused }); !errors.Is(err, refused) {
-		t.Fatalf("Watch = %v, want what beat returned", err)
+		t.Fatalf("Watch = %v, want what heartbeat returned", err)
 	}
 	if held, err := pool.Outrank(testContext(t), other.addr, "r", testPin, true); err != nil || !held {
 		t.Fatalf("Outrank = %v, %v", held, err)

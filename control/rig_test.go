@@ -20,19 +20,19 @@ const generous = 60 * time.Second
 type media struct {
 	UnimplementedMediaServer
 
-	boot string
-	beat chan struct{}
+	boot      string
+	heartbeat chan struct{}
 }
 
-func (m *media) Watch(_ *WatchRequest, stream grpc.ServerStreamingServer[Beat]) error {
+func (m *media) Watch(_ *WatchRequest, stream grpc.ServerStreamingServer[Heartbeat]) error {
 	for seq := uint64(1); ; seq++ {
-		if err := stream.Send(&Beat{Node: "sfu-1", Boot: m.boot, Media: "127.0.0.1:9", Seq: seq}); err != nil {
+		if err := stream.Send(&Heartbeat{Node: "sfu-1", Boot: m.boot, Media: "127.0.0.1:9", Seq: seq}); err != nil {
 			return err
 		}
 		select {
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case <-m.beat:
+		case <-m.heartbeat:
 		}
 	}
 }
@@ -59,7 +59,7 @@ func startNode(t *testing.T, key ClusterKey, addr, boot string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{addr: lis.Addr().String(), media: &media{boot: boot, beat: make(chan struct{})}, log: &testkit.Log{}}
+	n := &node{addr: lis.Addr().String(), media: &media{boot: boot, heartbeat: make(chan struct{})}, log: &testkit.Log{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	server := NewServer(key, panics.New(), slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -84,7 +84,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // watchedNode is a node, and a client whose Watch has heard it.
-func watchedNode(t *testing.T) (*node, MediaClient, grpc.ServerStreamingClient[Beat]) {
+func watchedNode(t *testing.T) (*node, MediaClient, grpc.ServerStreamingClient[Heartbeat]) {
 	t.Helper()
 	key := mustKey(t, testKeyText)
 	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
@@ -92,7 +92,7 @@ func watchedNode(t *testing.T) (*node, MediaClient, grpc.ServerStreamingClient[B
 	return node, client, watch
 }
 
-func watchOver(t *testing.T, pool *Pool, node *node) (MediaClient, grpc.ServerStreamingClient[Beat]) {
+func watchOver(t *testing.T, pool *Pool, node *node) (MediaClient, grpc.ServerStreamingClient[Heartbeat]) {
 	t.Helper()
 	client, err := pool.Client(node.addr)
 	if err != nil {

@@ -41,9 +41,9 @@ func TestAKeyIsReplacedStepByStep(t *testing.T) {
 			}
 		}
 	}
-	nodes[0].media.beat <- struct{}{}
-	if beat, err := stream.Recv(); err != nil || beat.GetSeq() != 2 {
-		t.Fatalf("the stream from before says %v, %v", beat, err)
+	nodes[0].media.heartbeat <- struct{}{}
+	if heartbeat, err := stream.Recv(); err != nil || heartbeat.GetSeq() != 2 {
+		t.Fatalf("the stream from before says %v, %v", heartbeat, err)
 	}
 	old := startPool(t, mustKey(t, testKeyText), DefaultConfig())
 	if _, err := old.HelloAt(ctx, nodes[0].addr); err == nil || !strings.Contains(err.Error(), errWrongKey.Error()) {

@@ -50,9 +50,9 @@ func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
 		t.Fatal("the node spoke to a connection that said nothing")
 	}
 
-	node.media.beat <- struct{}{}
-	if beat, err := watch.Recv(); err != nil || beat.GetSeq() != 2 {
-		t.Fatalf("the honest stream: %v, %v, want beat 2", beat, err)
+	node.media.heartbeat <- struct{}{}
+	if heartbeat, err := watch.Recv(); err != nil || heartbeat.GetSeq() != 2 {
+		t.Fatalf("the honest stream: %v, %v, want heartbeat 2", heartbeat, err)
 	}
 	if reply, err := client.Outrank(testContext(t), &OutrankRequest{Room: "r", Pin: PinProto(testPin)}); err != nil || !reply.GetHeld() {
 		t.Fatalf("Outrank = %v, %v", reply, err)

@@ -24,7 +24,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when heard refuses
 	p.Hurry(addr)
-	stream, err := client.Watch(ctx, &WatchRequest{Edge: self, Version: Protocol, Capabilities: Capabilities()}, grpc.WaitForReady(true))
+	stream, err := client.Watch(ctx, &WatchRequest{SignalingNode: self, Version: Protocol, Capabilities: Capabilities()}, grpc.WaitForReady(true))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", addr, err)
 	}

@@ -34,7 +34,7 @@ func (n *realNode) Watch(_ *control.WatchRequest, stream control.Media_WatchServ
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := stream.Send(&control.Beat{Node: string(n.node.ID), Boot: string(n.node.Boot), Media: n.node.Media}); err != nil {
+		if err := stream.Send(&control.Heartbeat{Node: string(n.node.ID), Boot: string(n.node.Boot), Media: n.node.Media}); err != nil {
 			return err
 		}
 		select {

@@ -102,7 +102,7 @@ func (w *world) startSFU(name string) {
 	w.gossipAll(func(e *signalingNode) { e.join(p.node) })
 }
 
-// startEdge starts a signaling node with a Failover whose log is part of the output.
+// startSignaling starts a signaling node with a Failover whose log is part of the output.
 func (w *world) startSignaling(name string) {
 	e := &signalingNode{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, settling: map[ring.RoomID]time.Time{}, stays: map[ring.RoomID]string{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
 	w.mu.Lock()

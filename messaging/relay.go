@@ -9,15 +9,15 @@ import (
 
 // relay keeps this node's messages until they are answered.
 type relay struct {
-	node    *Node
-	queues  map[address]*queue
-	flights map[uint64]*queue // by the batch's number
-	asked   map[UserID][]*queue
-	senders map[UserID]int // waiting messages
-	late    map[lateness]struct{}
-	number  uint64
-	waiting int
-	bytes   int
+	node     *Node
+	queues   map[address]*queue
+	inFlight map[uint64]*queue // by the batch's number
+	asked    map[UserID][]*queue
+	senders  map[UserID]int // waiting messages
+	late     map[lateness]struct{}
+	number   uint64
+	waiting  int
+	bytes    int
 }
 
 // lateness: a holder did not answer for a user, and the next batch does not wait for it.
@@ -28,7 +28,7 @@ type lateness struct {
 
 const maxLate = 4096
 
-type letter struct {
+type queuedMessage struct {
 	Message
 
 	sender *Client
@@ -41,14 +41,14 @@ type address struct {
 	room string
 }
 
-// queue is for one address. The first flying letters are the batch under way.
+// queue is for one address. The first inFlight messages are the batch under way.
 type queue struct {
-	to     address
-	list   []*letter
-	flying int
-	number uint64 // of the batch
-	tries  int
-	due    time.Time // next try, or end of waiting for stragglers
+	to       address
+	list     []*queuedMessage
+	inFlight int
+	number   uint64 // of the batch
+	tries    int
+	due      time.Time // next try, or end of waiting for stragglers
 
 	holders  []pin.BootID
 	answered map[pin.BootID]struct{} // holders with nothing more to say
@@ -63,7 +63,7 @@ type queue struct {
 }
 
 func newRelay(n *Node) *relay {
-	return &relay{node: n, queues: make(map[address]*queue), flights: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
+	return &relay{node: n, queues: make(map[address]*queue), inFlight: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
 }
 
 // Submit takes a message to one user. Unless it returns an error, the sender is told the outcome. A client from another
@@ -71,14 +71,14 @@ func newRelay(n *Node) *relay {
 func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 	n.mu.Lock()
 	defer n.unlock()
-	err := n.relay.take(&letter{Message: m, sender: sender, since: n.config.Now()}, address{to, m.Room})
+	err := n.relay.take(&queuedMessage{Message: m, sender: sender, since: n.config.Now()}, address{to, m.Room})
 	if err != nil {
 		n.counters.Refused++
 	}
 	return err
 }
 
-func (r *relay) take(l *letter, to address) error {
+func (r *relay) take(l *queuedMessage, to address) error {
 	q := r.queues[to]
 	if q != nil && r.repeats(q, l) {
 		return nil
@@ -102,25 +102,25 @@ func (r *relay) take(l *letter, to address) error {
 	r.bytes += l.size()
 	r.node.counters.Accepted++
 	r.tell(l, to.user, StateAccepted)
-	if q.flying == 0 {
-		r.fly(q, l.since)
+	if q.inFlight == 0 {
+		r.send(q, l.since)
 	}
 	return nil
 }
 
-func (l *letter) sameStream(other *letter) bool {
+func (l *queuedMessage) sameStream(other *queuedMessage) bool {
 	return l.From == other.From && l.Stream == other.Stream
 }
 
 // repeats reports whether l waits already; its sender is told on the new connection.
-func (r *relay) repeats(q *queue, l *letter) bool {
+func (r *relay) repeats(q *queue, l *queuedMessage) bool {
 	for i, other := range q.list {
 		if !l.sameStream(other) || l.Seq != other.Seq {
 			continue
 		}
 		other.sender = l.sender
 		state := StateAccepted
-		if q.some && i < q.flying {
+		if q.some && i < q.inFlight {
 			state = StateDelivered
 		}
 		r.tell(l, q.to.user, state)
@@ -129,23 +129,23 @@ func (r *relay) repeats(q *queue, l *letter) bool {
 	return false
 }
 
-func (r *relay) tell(l *letter, to UserID, state State) {
+func (r *relay) tell(l *queuedMessage, to UserID, state State) {
 	if l.sender.closed {
 		return
 	}
 	l.sender.Tell(Status{To: to, Stream: l.Stream, Seq: l.Seq, State: state})
 }
 
-// fly sends the next batch, or the present one again under its number.
-func (r *relay) fly(q *queue, now time.Time) {
-	if q.flying == 0 {
+// send takes the next batch, or the present one again under its number.
+func (r *relay) send(q *queue, now time.Time) {
+	if q.inFlight == 0 {
 		size := 0
-		for q.flying < len(q.list) && q.flying < batchMessages && (q.flying == 0 || size+q.list[q.flying].size() <= batchBytes) {
-			size += q.list[q.flying].size()
-			q.flying++
+		for q.inFlight < len(q.list) && q.inFlight < batchMessages && (q.inFlight == 0 || size+q.list[q.inFlight].size() <= batchBytes) {
+			size += q.list[q.inFlight].size()
+			q.inFlight++
 		}
 		r.number++
-		r.flights[r.number] = q
+		r.inFlight[r.number] = q
 		q.number, q.tries, q.some, q.answered = r.number, 0, false, make(map[pin.BootID]struct{})
 		q.extra, q.holders = 0, nil
 	}
@@ -156,7 +156,7 @@ func (r *relay) fly(q *queue, now time.Time) {
 	if !q.missing.IsZero() || !q.unknown.IsZero() {
 		q.due = now.Add(2 * backoffMax) // a lost frame would use up the time
 	}
-	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.flying)}
+	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.inFlight)}
 	for i := range batch.Messages {
 		batch.Messages[i] = q.list[i].Message
 	}
@@ -167,7 +167,7 @@ func (r *relay) fly(q *queue, now time.Time) {
 }
 
 func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
-	q := r.flights[a.Number]
+	q := r.inFlight[a.Number]
 	if q == nil || q.to.user != a.To {
 		return
 	}
@@ -177,7 +177,7 @@ func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
 	case OutcomeSome, OutcomeAll:
 		if !q.some {
 			q.some = true
-			r.answer(q, q.flying, StateDelivered)
+			r.answer(q, q.inFlight, StateDelivered)
 			q.due = now.Add(r.node.config.StragglersFor)
 		}
 	case OutcomeBusy:
@@ -192,7 +192,7 @@ func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
 	switch {
 	case !r.complete(q):
 	case q.some:
-		r.land(q, now)
+		r.finish(q, now)
 	default:
 		clear(q.answered)
 		r.absent(q, now)
@@ -207,7 +207,7 @@ func (r *relay) complete(q *queue) bool {
 	})
 }
 
-// answer tells the senders of the first n letters.
+// answer tells the senders of the first n messages.
 func (r *relay) answer(q *queue, n int, state State) {
 	for _, l := range q.list[:n] {
 		r.tell(l, q.to.user, state)
@@ -222,15 +222,15 @@ func (r *relay) answer(q *queue, n int, state State) {
 	}
 }
 
-func (r *relay) land(q *queue, now time.Time) {
-	r.remove(q, func(i int, _ *letter) bool { return i < q.flying })
+func (r *relay) finish(q *queue, now time.Time) {
+	r.remove(q, func(i int, _ *queuedMessage) bool { return i < q.inFlight })
 	r.end(q)
 	if len(q.list) > 0 {
-		r.fly(q, now)
+		r.send(q, now)
 	}
 }
 
-func (r *relay) remove(q *queue, which func(i int, l *letter) bool) {
+func (r *relay) remove(q *queue, which func(i int, l *queuedMessage) bool) {
 	kept := q.list[:0]
 	for i, l := range q.list {
 		if !which(i, l) {
@@ -251,7 +251,7 @@ func (r *relay) remove(q *queue, which func(i int, l *letter) bool) {
 }
 
 func (r *relay) miss(m Miss, now time.Time) {
-	q := r.flights[m.Number]
+	q := r.inFlight[m.Number]
 	if q == nil || q.to.user != m.To || q.some {
 		return
 	}
@@ -265,7 +265,7 @@ func (r *relay) miss(m Miss, now time.Time) {
 	r.absent(q, now)
 }
 
-// fail gives up the first n letters, and later ones of senders who are gone: these will repeat all elsewhere, and the
+// fail gives up the first n messages, and later ones of senders who are gone: these will repeat all elsewhere, and the
 // receiver would drop what comes after its successors.
 func (r *relay) fail(q *queue, n int, state State) {
 	if q.some {
@@ -273,15 +273,15 @@ func (r *relay) fail(q *queue, n int, state State) {
 	}
 	r.answer(q, n, state)
 	failed := slices.Clone(q.list[:n])
-	r.remove(q, func(i int, l *letter) bool {
+	r.remove(q, func(i int, l *queuedMessage) bool {
 		return i < n || l.sender.closed && slices.ContainsFunc(failed, l.sameStream)
 	})
 	r.end(q)
 }
 
 func (r *relay) end(q *queue) {
-	delete(r.flights, q.number)
-	q.flying, q.missing, q.unknown, q.pause, q.unsure = 0, time.Time{}, time.Time{}, 0, false
+	delete(r.inFlight, q.number)
+	q.inFlight, q.missing, q.unknown, q.pause, q.unsure = 0, time.Time{}, time.Time{}, 0, false
 	if q.asked {
 		q.asked = false
 		r.unask(q)
@@ -297,7 +297,7 @@ func (r *relay) tick(now time.Time) {
 		if old > 0 && !q.some {
 			r.fail(q, old, StateGaveUp)
 			if len(q.list) > 0 {
-				r.fly(q, now)
+				r.send(q, now)
 			}
 			continue
 		}
@@ -305,7 +305,7 @@ func (r *relay) tick(now time.Time) {
 			continue
 		}
 		if !q.some {
-			r.fly(q, now)
+			r.send(q, now)
 			continue
 		}
 		r.straggle(q, now)
@@ -315,7 +315,7 @@ func (r *relay) tick(now time.Time) {
 // straggle tries the user's other clients, perhaps on a dead node, before the next batch goes on without them.
 func (r *relay) straggle(q *queue, now time.Time) {
 	if q.extra++; q.extra < straggles {
-		r.fly(q, now)
+		r.send(q, now)
 		q.due = now.Add(r.node.config.StragglersFor)
 		return
 	}
@@ -327,7 +327,7 @@ func (r *relay) straggle(q *queue, now time.Time) {
 			r.late[lateness{q.to.user, boot}] = struct{}{}
 		}
 	}
-	r.land(q, now)
+	r.finish(q, now)
 }
 
 // change retries what may be lost with a node.
@@ -338,7 +338,7 @@ func (r *relay) change(before *view, now time.Time) {
 		lost = lost || !r.node.view.has(peer)
 	}
 	for _, q := range r.queues {
-		if lost && !q.some && q.flying > 0 {
+		if lost && !q.some && q.inFlight > 0 {
 			q.pause = 0
 			r.hold(q, now)
 		}

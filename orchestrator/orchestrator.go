@@ -100,12 +100,12 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	r := o.request(room, expect)
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
-	if err == nil && r.gate.Outcome == waitlist.Admitted && !r.gate.Roster {
+	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
 		if node := o.views.View().Nodes[p.Node]; r.entered == 0 || !node.Load.Synced.Has(r.entered) {
-			return pin.Pin{}, r.gate, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
+			return pin.Pin{}, r.admission, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
 		}
 	}
-	return p, r.gate, err
+	return p, r.admission, err
 }
 
 // Rehome moves room off the dead boot of from. Without headroom, a node that has it for the lowest layers of all its

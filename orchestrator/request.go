@@ -24,10 +24,10 @@ type request struct {
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 
-	door    bool            // the room has one
-	entry   *waitlist.Entry // nil: nobody, or answered
-	gate    waitlist.Answer
-	entered pin.Incarnation // of that answer
+	door      bool            // the room has one
+	entry     *waitlist.Entry // nil: nobody, or answered
+	admission waitlist.Answer
+	entered   pin.Incarnation // of that answer
 }
 
 // evidence is where the current pin comes from.
@@ -93,7 +93,7 @@ func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin
 	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) && !errors.Is(err, pin.ErrLater) {
 		return p, in, err
 	}
-	r.gate, r.entered, r.entry = answer, in, nil
+	r.admission, r.entered, r.entry = answer, in, nil
 	if answer.Outcome < waitlist.Admitted {
 		return pin.Pin{}, in, &waitlist.WaitError{Answer: answer}
 	}

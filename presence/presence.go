@@ -31,10 +31,10 @@ func ShardOf(user string) Shard {
 
 // Timing is the same on all nodes.
 type Timing struct {
-	TTL   time.Duration // of a lease without heartbeats
-	Beat  time.Duration // heartbeats: three fit into the TTL
-	Sweep time.Duration // of a shard, by whichever node
-	Poll  time.Duration // of the log, while somebody watches
+	TTL       time.Duration // of a lease without heartbeats
+	Heartbeat time.Duration // heartbeats: three fit into the TTL
+	Sweep     time.Duration // of a shard, by whichever node
+	Poll      time.Duration // of the log, while somebody watches
 }
 
 // Three such store calls in a row leave a lease alive.
@@ -42,7 +42,7 @@ func (t Timing) limit() time.Duration { return t.TTL / 5 }
 
 // DefaultTiming is the binary's.
 func DefaultTiming() Timing {
-	return Timing{TTL: 15 * time.Second, Beat: 5 * time.Second, Sweep: 2 * time.Second, Poll: 500 * time.Millisecond}
+	return Timing{TTL: 15 * time.Second, Heartbeat: 5 * time.Second, Sweep: 2 * time.Second, Poll: 500 * time.Millisecond}
 }
 
 // Lease is one connection of a user.

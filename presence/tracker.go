@@ -119,8 +119,8 @@ func (t *Tracker) end(h *Held, left bool) {
 
 // write is the only writing goroutine, so that nothing overtakes a leave.
 func (t *Tracker) write(ctx context.Context) {
-	beat, sweep := time.NewTicker(t.timing.Beat), time.NewTicker(t.timing.Sweep)
-	defer beat.Stop()
+	heartbeat, sweep := time.NewTicker(t.timing.Heartbeat), time.NewTicker(t.timing.Sweep)
+	defer heartbeat.Stop()
 	defer sweep.Stop()
 	for {
 		due := t.flush
@@ -128,8 +128,8 @@ func (t *Tracker) write(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.written:
-		case <-beat.C:
-			due = t.beat
+		case <-heartbeat.C:
+			due = t.heartbeat
 		case <-sweep.C:
 			due = t.sweep
 		}
@@ -150,13 +150,13 @@ func (t *Tracker) write(ctx context.Context) {
 func (t *Tracker) sweep(ctx context.Context) error {
 	var failed error
 	if t.failing {
-		failed = t.beat(ctx)
+		failed = t.heartbeat(ctx)
 	}
 	return errors.Join(failed, t.leases.Sweep(ctx))
 }
 
-// beat is one call for all leases, two if the store lost some.
-func (t *Tracker) beat(ctx context.Context) error {
+// heartbeat is one call for all leases, two if the store lost some.
+func (t *Tracker) heartbeat(ctx context.Context) error {
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.held))
 	for n, h := range t.held {

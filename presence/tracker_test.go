@@ -225,7 +225,7 @@ func TestChurnOfSockets(t *testing.T) {
 		if store.has() != len(all) || store.count("add") > 100 {
 			t.Errorf("%d leases are written in %d calls", store.has(), store.count("add"))
 		}
-		wait(DefaultTiming().Beat)
+		wait(DefaultTiming().Heartbeat)
 		if calls, leases := store.count("renew"), store.count("renewed"); calls > 2 || leases != len(all) {
 			t.Errorf("%d leases are renewed in %d calls", leases, calls)
 		}
@@ -240,7 +240,7 @@ func TestChurnOfSockets(t *testing.T) {
 				tracker.Drop(h)
 			}
 		}
-		wait(DefaultTiming().Beat)
+		wait(DefaultTiming().Heartbeat)
 		if store.has() != len(all)/2 || store.count("renewed") != 0 {
 			t.Errorf("%d leases are left, %d are renewed", store.has(), store.count("renewed"))
 		}
@@ -267,7 +267,7 @@ func TestResumedLeaseIsKept(t *testing.T) {
 				wait(time.Second)
 				now := tracker.Add(tab("ann", 1))
 				end(tracker, old)
-				wait(2 * DefaultTiming().Beat)
+				wait(2 * DefaultTiming().Heartbeat)
 				if store.has() != 1 || store.count("renewed") != 1 {
 					t.Errorf("%d leases, %d renewed", store.has(), store.count("renewed"))
 				}
@@ -298,14 +298,14 @@ func TestStoreGoesAway(t *testing.T) {
 			t.Errorf("the store has %v", store.leases)
 		}
 		store.change(store.forget)
-		wait(DefaultTiming().Beat)
+		wait(DefaultTiming().Heartbeat)
 		if store.has() != 2 {
 			t.Errorf("after a loss the store has %v", store.leases)
 		}
 		store.change(func() { store.breaks = true })
-		wait(DefaultTiming().Beat)
+		wait(DefaultTiming().Heartbeat)
 		store.change(store.forget)
-		wait(2 * DefaultTiming().Beat)
+		wait(2 * DefaultTiming().Heartbeat)
 		if store.has() != 2 {
 			t.Error("a panic ends the heartbeats")
 		}
@@ -440,7 +440,7 @@ func TestPartOfTheStoreIsAway(t *testing.T) {
 		tracker.Add(tab("ann", 1))
 		wait(time.Second)
 		store.change(func() { store.partial, store.leases = true, map[name]Lease{} })
-		wait(DefaultTiming().Beat)
+		wait(DefaultTiming().Heartbeat)
 		swept := store.count("sweep")
 		wait(2 * DefaultTiming().Sweep)
 		if store.has() != 1 || store.count("sweep") < swept+2 {

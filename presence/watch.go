@@ -163,7 +163,7 @@ func (t *Tracker) follow(ctx context.Context) {
 			r.heard[shard] = now
 		case now.Sub(r.heard[shard]) > t.timing.TTL && !r.silent[shard]:
 			r.silent[shard] = true
-			t.doubt(shard)
+			t.markUnknown(shard)
 		}
 	}
 }
@@ -186,8 +186,8 @@ func (t *Tracker) take(shard Shard, diff Diff) {
 	}
 }
 
-// doubt makes a shard's users unknown. It needs t.mu.
-func (t *Tracker) doubt(shard Shard) {
+// markUnknown makes a shard's users unknown. It needs t.mu.
+func (t *Tracker) markUnknown(shard Shard) {
 	for user, one := range t.watched[shard] {
 		t.unknown[user] = struct{}{}
 		if one.status.State != "" {

@@ -40,12 +40,12 @@ type claim struct {
 }
 
 type claimed struct {
-	text string // current, unless the claim won
-	won  bool
-	in   pin.Incarnation
-	door bool // the room has one
-	gate waitlist.Answer
-	err  error
+	text      string // current, unless the claim won
+	won       bool
+	in        pin.Incarnation
+	door      bool // the room has one
+	admission waitlist.Answer
+	err       error
 }
 
 type batcher struct {

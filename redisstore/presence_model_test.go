@@ -19,15 +19,15 @@ import (
 type presenceModel struct {
 	presenceRig
 
-	now    time.Duration
-	conns  map[presence.Lease]int           // to the node that has the socket
-	stale  map[presence.Lease]int           // to one that has not heard of the resume elsewhere, nor of the leave there
-	ended  map[presence.Lease]bool          // by a leave
-	tabs   map[string]int                   // how often each has left: the next connection has another name
-	beats  map[presence.Lease]time.Duration // the last one
-	online map[string]bool                  // by the log
-	view   map[string]bool                  // of the reader, by what it was told
-	cursor [presence.Shards]presence.Cursor
+	now        time.Duration
+	conns      map[presence.Lease]int           // to the node that has the socket
+	stale      map[presence.Lease]int           // to one that has not heard of the resume elsewhere, nor of the leave there
+	ended      map[presence.Lease]bool          // by a leave
+	tabs       map[string]int                   // how often each has left: the next connection has another name
+	heartbeats map[presence.Lease]time.Duration // the last one
+	online     map[string]bool                  // by the log
+	view       map[string]bool                  // of the reader, by what it was told
+	cursor     [presence.Shards]presence.Cursor
 }
 
 const modelNodes = 3
@@ -76,11 +76,11 @@ func (m *presenceModel) anybody(t *rapid.T, otherwise presence.Lease) presence.L
 
 func (m *presenceModel) beatAt(l presence.Lease) {
 	if !m.ended[l] {
-		m.beats[l] = m.now
+		m.heartbeats[l] = m.now
 	}
 }
 
-func (m *presenceModel) beat(t *rapid.T, node int) {
+func (m *presenceModel) heartbeat(t *rapid.T, node int) {
 	leases := m.on(node)
 	missing, err := m.Renew(m.t.Context(), leases)
 	m.must(err)
@@ -111,7 +111,7 @@ func (m *presenceModel) judge() {
 		}
 		leaves := m.online[user] && (signs == "" || strings.HasSuffix(signs, "-"))
 		m.online[user] = strings.HasSuffix(signs, "+")
-		for l, at := range m.beats {
+		for l, at := range m.heartbeats {
 			if leaves && l.User == user && m.now-at < slowly().TTL {
 				m.t.Fatalf("%s left %v after a heartbeat of %v", user, m.now-at, l)
 			}
@@ -145,7 +145,7 @@ func (m *presenceModel) follow() {
 // forget empties the store.
 func (m *presenceModel) forget() {
 	m.must(m.raw.FlushAll(m.t.Context()).Err())
-	m.online, m.beats = map[string]bool{}, map[presence.Lease]time.Duration{}
+	m.online, m.heartbeats = map[string]bool{}, map[presence.Lease]time.Duration{}
 	clear(m.stale) // It has forgotten who left, too.
 }
 
@@ -154,7 +154,7 @@ func (m *presenceModel) step(t *rapid.T) {
 	tab := fmt.Sprint(user, rapid.IntRange(1, 3).Draw(t, "tab"))
 	l := lease(user, fmt.Sprint(tab, "-", m.tabs[tab]), "r")
 	switch rapid.SampledFrom([]string{
-		"connect", "connect", "connect", "resume", "resume", "leave", "leave", "lose", "kill", "beat", "beat", "pass", "pass", "sweep", "sweep", "follow", "forget",
+		"connect", "connect", "connect", "resume", "resume", "leave", "leave", "lose", "kill", "heartbeat", "heartbeat", "pass", "pass", "sweep", "sweep", "follow", "forget",
 	}).Draw(t, "step") {
 	case "connect":
 		m.connect(t, l, node)
@@ -164,7 +164,7 @@ func (m *presenceModel) step(t *rapid.T) {
 		l = m.anybody(t, l)
 		tab, _, _ = strings.Cut(l.Conn, "-")
 		delete(m.conns, l)
-		delete(m.beats, l)
+		delete(m.heartbeats, l)
 		m.ended[l] = true
 		m.tabs[tab]++
 		for range rapid.IntRange(1, 2).Draw(t, "calls") {
@@ -176,8 +176,8 @@ func (m *presenceModel) step(t *rapid.T) {
 		for _, sockets := range []map[presence.Lease]int{m.conns, m.stale} {
 			maps.DeleteFunc(sockets, func(_ presence.Lease, at int) bool { return at == node })
 		}
-	case "beat":
-		m.beat(t, node)
+	case "heartbeat":
+		m.heartbeat(t, node)
 	case "pass":
 		d := rapid.SampledFrom([]time.Duration{15, 25, 45, 65}).Draw(t, "minutes") * time.Minute
 		m.pass(d)
@@ -199,7 +199,7 @@ func (m *presenceModel) step(t *rapid.T) {
 func (m *presenceModel) settle(t *rapid.T) {
 	for range 8 {
 		for node := range modelNodes {
-			m.beat(t, node+1)
+			m.heartbeat(t, node+1)
 		}
 		m.pass(15 * time.Minute)
 		m.now += 15 * time.Minute
@@ -226,7 +226,7 @@ func TestPresenceModel(t *testing.T) {
 			m := &presenceModel{
 				presenceRig: presenceRig{tripped{t, rt}, r.raw, r.Presence}, conns: map[presence.Lease]int{}, view: map[string]bool{},
 				stale: map[presence.Lease]int{}, ended: map[presence.Lease]bool{}, tabs: map[string]int{},
-				online: map[string]bool{}, beats: map[presence.Lease]time.Duration{},
+				online: map[string]bool{}, heartbeats: map[presence.Lease]time.Duration{},
 			}
 			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 				m.step(rt)

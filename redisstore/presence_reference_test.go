@@ -142,15 +142,15 @@ func TestSweeperIsKilled(t *testing.T) {
 	})
 }
 
-// BenchmarkBeat is a heartbeat of so many connections, beside one command for each of them.
-func BenchmarkBeat(b *testing.B) {
+// BenchmarkHeartbeat is a heartbeat of so many connections, beside one command for each of them.
+func BenchmarkHeartbeat(b *testing.B) {
 	fleet := storetest.StartAlone(b)
 	for _, sockets := range []int{10_000, 100_000} {
-		b.Run(strconv.Itoa(sockets), func(b *testing.B) { benchmarkBeat(b, fleet.Server, sockets) })
+		b.Run(strconv.Itoa(sockets), func(b *testing.B) { benchmarkHeartbeat(b, fleet.Server, sockets) })
 	}
 }
 
-func benchmarkBeat(b *testing.B, server storetest.Server, sockets int) {
+func benchmarkHeartbeat(b *testing.B, server storetest.Server, sockets int) {
 	b.Helper()
 	r := newPresenceRig(b, server)
 	ctx, all := b.Context(), make([]presence.Lease, sockets)
@@ -165,17 +165,17 @@ func benchmarkBeat(b *testing.B, server storetest.Server, sockets int) {
 			bytes += r.raw.MemoryUsage(ctx, key, 0).Val()
 		}
 	}
-	run := func(name string, beat func() error) {
+	run := func(name string, heartbeat func() error) {
 		b.Run(name, func(b *testing.B) {
 			r.must(r.raw.ConfigResetStat(ctx).Err())
 			trips := r.store.RoundTrips()
 			for b.Loop() {
-				r.must(beat())
+				r.must(heartbeat())
 			}
 			commands, micros := served(r.raw.Info(ctx, "commandstats").Val())
-			b.ReportMetric(commands/float64(b.N), "commands/beat")
-			b.ReportMetric(micros/1000/float64(b.N), "server-ms/beat")
-			b.ReportMetric(float64(r.store.RoundTrips()-trips)/float64(b.N), "trips/beat")
+			b.ReportMetric(commands/float64(b.N), "commands/heartbeat")
+			b.ReportMetric(micros/1000/float64(b.N), "server-ms/heartbeat")
+			b.ReportMetric(float64(r.store.RoundTrips()-trips)/float64(b.N), "trips/heartbeat")
 			b.ReportMetric(float64(bytes)/float64(sockets), "store-B/user")
 		})
 	}

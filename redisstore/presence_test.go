@@ -21,7 +21,7 @@ import (
 
 // slowly has a TTL that no machine is slow enough to reach: tests let time pass by moving what is written.
 func slowly() presence.Timing {
-	return presence.Timing{TTL: time.Hour, Beat: 20 * time.Minute, Sweep: 2 * time.Millisecond, Poll: time.Second}
+	return presence.Timing{TTL: time.Hour, Heartbeat: 20 * time.Minute, Sweep: 2 * time.Millisecond, Poll: time.Second}
 }
 
 // presenceRig is a store with leases, whose time a test lets pass.

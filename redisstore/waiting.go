@@ -45,12 +45,12 @@ func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitli
 	}
 	switch {
 	case answer.won:
-		return p, answer.in, answer.gate, nil
+		return p, answer.in, answer.admission, nil
 	case answer.text == "" && !answer.door: // no pin
-		return pin.Pin{}, answer.in, answer.gate, nil
+		return pin.Pin{}, answer.in, answer.admission, nil
 	}
 	stands, err := parse(room, answer.text)
-	return stands, answer.in, answer.gate, err
+	return stands, answer.in, answer.admission, err
 }
 
 func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *redis.Cmd {
@@ -84,7 +84,7 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	stands, present := found[9].(string)
 	return claimed{
 		won: won == 1, text: stands, door: present,
-		gate: waitlist.Answer{
+		admission: waitlist.Answer{
 			Outcome: waitlist.Outcome(outcome), Ticket: ticket, Roster: writer != "", Owing: owing,
 			Place: waitlist.Place{Position: int(position), Reason: reasonOf(found[2]), Pace: p},
 		},

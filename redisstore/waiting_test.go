@@ -319,7 +319,7 @@ func FuzzScriptAnswer(f *testing.F) {
 		}
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(answer)
-		if got := enteredBy(cmd); got.err == nil && (got.gate.Outcome < 0 || got.gate.Outcome > waitlist.Inside || got.gate.Place.Position < 0) {
+		if got := enteredBy(cmd); got.err == nil && (got.admission.Outcome < 0 || got.admission.Outcome > waitlist.Inside || got.admission.Place.Position < 0) {
 			t.Errorf("an entry is %+v", got)
 		}
 		var checked waitlist.Checked

@@ -30,7 +30,7 @@ type attachment struct {
 }
 
 // readAttach checks an Attach against this node and changes nothing.
-func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
+func (n *Node) readAttach(message *control.PeerMessage) (attachment, *refusal) {
 	request := message.GetAttach()
 	if request == nil {
 		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the first message of a stream must be an Attach")
@@ -97,7 +97,7 @@ func entryFits(p *control.Peer) bool {
 }
 
 // attach lets a peer into its room, opened if need be.
-func (n *Node) attach(ctx context.Context, message *control.EdgeMessage) (*session, *refusal) {
+func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*session, *refusal) {
 	a, refused := n.readAttach(message)
 	if refused != nil {
 		return nil, refused

@@ -80,8 +80,8 @@ type pageReport struct {
 	Layers int    `json:"layers"`
 }
 
-// bridge serves the page and carries its offers to the edges, by "node/person".
-func bridge(t *testing.T, edges map[string]*edge, slots func(person string) []*control.Slot) string {
+// bridge serves the page and carries its offers to the streams, by "node/person".
+func bridge(t *testing.T, streams map[string]*attachStream, slots func(person string) []*control.Slot) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "testdata/move.html") })
 	mux.HandleFunc("POST /offer/{node}/{person}", func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func bridge(t *testing.T, edges map[string]*edge, slots func(person string) []*c
 		if err == nil {
 			err = json.Unmarshal(body, &offer)
 		}
-		e := edges[r.PathValue("node")+"/"+r.PathValue("person")]
+		e := streams[r.PathValue("node")+"/"+r.PathValue("person")]
 		if err != nil || e == nil {
 			http.Error(w, fmt.Sprint("bad offer: ", err), http.StatusBadRequest)
 			return
@@ -103,7 +103,7 @@ func bridge(t *testing.T, edges map[string]*edge, slots func(person string) []*c
 			}
 			message.Senders = append(message.Senders, &control.Sender{Mid: s.Mid, Source: source, Rid: s.RID, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC})
 		}
-		e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: message}})
+		e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: message}})
 		_, _ = io.WriteString(w, e.awaitAnswer(offer.ID)) // The page would say.
 	})
 	server := httptest.NewServer(mux)
@@ -121,16 +121,16 @@ func TestChromiumKeepsItsConnectionAcrossNodes(t *testing.T) {
 // moveChromium lets two people meet on a node, ends it without a word, and
 // moves both to another one and back to a third that never knew them.
 func moveChromium(t *testing.T, simulcast bool) {
-	edges := map[string]*edge{}
+	streams := map[string]*attachStream{}
 	tables := map[string][]*control.Slot{}
 	var page context.Context
 	for i, name := range []string{"one", "two", "three"} {
 		s := newStage(t, name)
 		s.epoch += uint64(i)
-		edges[name+"/alice"], _ = s.attach("room", "alice", uint64(i+1))
-		edges[name+"/bob"], _ = s.attach("room", "bob", uint64(i+1))
+		streams[name+"/alice"], _ = s.attach("room", "alice", uint64(i+1))
+		streams[name+"/bob"], _ = s.attach("room", "bob", uint64(i+1))
 		if i == 0 {
-			page = chromium(t, bridge(t, edges, func(person string) []*control.Slot { return tables[person] }))
+			page = chromium(t, bridge(t, streams, func(person string) []*control.Slot { return tables[person] }))
 			evaluate[bool](page, t, fmt.Sprintf("start(%v)", simulcast))
 		} else {
 			t.Logf("moving to %s took %v ms", name, evaluate[[]map[string]float64](page, t, fmt.Sprintf("move(%q)", name)))
@@ -138,7 +138,7 @@ func moveChromium(t *testing.T, simulcast bool) {
 		evaluate[[]int](page, t, "gaps()")
 		awaitPictures(page, t, 20, simulcast)
 		for _, person := range []string{"alice", "bob"} {
-			tables[person] = edges[name+"/"+person].lastSlots()
+			tables[person] = streams[name+"/"+person].lastSlots()
 			if p := s.heldPeer("room", person); p == nil || p.GetOffers() != 1 || !p.GetConnected() {
 				t.Errorf("node %s says of %s: %v", name, person, p)
 			}
@@ -155,15 +155,15 @@ func moveChromium(t *testing.T, simulcast bool) {
 // must not be known by its certificate.
 func TestChromiumReturnsToANode(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	edges := map[string]*edge{}
+	streams := map[string]*attachStream{}
 	attachBoth := func(s *stage, generation uint64) {
 		for _, person := range []string{"alice", "bob"} {
-			edges[string(s.node.cfg.Node)+"/"+person], _ = s.attach("room", person, generation)
+			streams[string(s.node.cfg.Node)+"/"+person], _ = s.attach("room", person, generation)
 		}
 	}
 	one, two := newStage(t, "one"), newStage(t, "two")
 	attachBoth(one, 1)
-	page := chromium(t, bridge(t, edges, func(person string) []*control.Slot { return nil }))
+	page := chromium(t, bridge(t, streams, func(person string) []*control.Slot { return nil }))
 	evaluate[bool](page, t, "start(true)")
 	awaitPictures(page, t, 15, true)
 	for i, leg := range []struct{ from, to *stage }{{one, two}, {two, one}} {

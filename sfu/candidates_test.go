@@ -24,7 +24,7 @@ func TestCandidatesInTheAnswer(t *testing.T) {
 			s := newStage(t, "one", c.edit)
 			e, _ := s.attach("room", "alice", 1)
 			offer := newMediaClient(t, 'a', true, 1).offerMessage(nil)
-			e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+			e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 			answer := e.awaitAnswer(offer.GetId())
 			_, port, err := net.SplitHostPort(s.node.MediaAddress().String())
 			if err != nil {

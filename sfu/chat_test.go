@@ -14,14 +14,14 @@ func TestChatReachesEverybodyOfTheRoomOnce(t *testing.T) {
 	bob, _ := s.attach("room", "bob", 1)
 	carol, _ := s.attach("another", "carol", 1)
 	say := func(text, id string) {
-		alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: text, Id: id}}})
+		alice.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: text, Id: id}}})
 	}
 	say(" ", "blank")
 	say(strings.Repeat("x", chatBytes+1), "long")
 	say("hello", "c-1")
 	say("again", "c-2")
 	isChat := func(e *control.PeerEvent) bool { return e.GetChat() != nil }
-	for _, listener := range []*edge{alice, bob} {
+	for _, listener := range []*attachStream{alice, bob} {
 		for i, want := range []string{"hello", "again"} {
 			line := listener.await("a line", isChat).GetChat()
 			if line.GetText() != want || line.GetPeer() != "alice" || line.GetName() != "alice" || line.GetSeq() != uint64(i+1) || line.GetAtUnixMs() == 0 {
@@ -29,7 +29,7 @@ func TestChatReachesEverybodyOfTheRoomOnce(t *testing.T) {
 			}
 		}
 	}
-	carol.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "only me"}}})
+	carol.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "only me"}}})
 	if line := carol.await("her own line", isChat).GetChat(); line.GetText() != "only me" {
 		t.Errorf("another room hears %v", line)
 	}
@@ -43,13 +43,13 @@ func TestChatIsPacedByPerson(t *testing.T) {
 	for tab := range 10 {
 		eve, _ := s.attach("room", fmt.Sprintf("eve-%d", tab), 1, func(a *control.Attach) { a.Peer.Identity = "eve" })
 		for range 10 {
-			eve.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "eve's"}}})
+			eve.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "eve's"}}})
 		}
 		// Her stream is in order, so when this is refused all of the above was handled.
-		eve.send(&control.EdgeMessage{Message: &control.EdgeMessage_Attach{Attach: &control.Attach{}}})
+		eve.send(&control.PeerMessage{Message: &control.PeerMessage_Attach{Attach: &control.Attach{}}})
 		eve.awaitEnd()
 	}
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "bob's"}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "bob's"}}})
 	heard := 0
 	for bob.await("bob's own line", isChat).GetChat().GetText() == "eve's" {
 		heard++

@@ -128,10 +128,10 @@ func (c *mediaClient) offerMessage(options *webrtc.OfferOptions) *control.Offer 
 }
 
 // negotiate offers and applies the answer.
-func (c *mediaClient) negotiate(e *edge, options *webrtc.OfferOptions) {
+func (c *mediaClient) negotiate(e *attachStream, options *webrtc.OfferOptions) {
 	c.t.Helper()
 	offer := c.offerMessage(options)
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 	c.accept(e.awaitAnswer(offer.GetId()))
 }
 
@@ -143,7 +143,7 @@ func (c *mediaClient) accept(sdp string) {
 }
 
 // awaitAnswer gives the answer to an offer.
-func (e *edge) awaitAnswer(id string) string {
+func (e *attachStream) awaitAnswer(id string) string {
 	e.t.Helper()
 	event := e.await("an answer to "+id, func(e *control.PeerEvent) bool { return e.GetAnswer() != nil || e.GetOfferRejected() != nil })
 	if rejected := event.GetOfferRejected(); rejected != nil {
@@ -156,7 +156,7 @@ func (e *edge) awaitAnswer(id string) string {
 }
 
 // awaitConnected waits until the node says that DTLS is up.
-func (e *edge) awaitConnected() {
+func (e *attachStream) awaitConnected() {
 	e.t.Helper()
 	e.await("the transport is connected", func(e *control.PeerEvent) bool {
 		return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_CONNECTED

@@ -17,7 +17,7 @@ func TestADrainEndsWithTheLastRoom(t *testing.T) {
 	client.negotiate(ada, nil)
 	ada.awaitConnected()
 	bob, _ := s.attach("left", "bob", 1)
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 	if now := s.node.DrainState(); now.Draining || now.Rooms != 2 {
 		t.Fatalf("before: %+v", now)
 	}

@@ -13,27 +13,27 @@ import (
 func TestWhoLacksACodecIsTold(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', false, 1)
 	alice.publish(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP9, ClockRate: 90000, SDPFmtpLine: "profile-id=0"}, control.Source_SOURCE_CAMERA)
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
 
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
 	offer := bob.offerMessage(nil)
 	offer.Sdp = strings.ReplaceAll(offer.GetSdp(), "VP9/90000", "VP99/90000")
-	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
-	bob.accept(bobEdge.awaitAnswer(offer.GetId()))
+	bobStream.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
+	bob.accept(bobStream.awaitAnswer(offer.GetId()))
 	lacks := func(e *control.PeerEvent) bool {
 		list := e.GetSlots().GetLacks()
 		return len(list) == 1 && list[0].GetPeer() == "alice" && list[0].GetSource() == control.Source_SOURCE_CAMERA && list[0].GetCodec() == "VP9"
 	}
-	bobEdge.await("what bob cannot be shown", lacks)
-	aliceEdge.await("the word to send another codec", func(e *control.PeerEvent) bool { return e.GetReoffer().GetReason() == reofferCodec })
+	bobStream.await("what bob cannot be shown", lacks)
+	aliceStream.await("the word to send another codec", func(e *control.PeerEvent) bool { return e.GetReoffer().GetReason() == reofferCodec })
 	again, _ := s.attach("room", "bob", 2)
 	again.await("the same on another signaling node", lacks)
 
-	aliceEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: true}}})
+	aliceStream.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: true}}})
 	again.await("that nothing is lacking", func(e *control.PeerEvent) bool { return e.GetSlots() != nil && len(e.GetSlots().GetLacks()) == 0 })
 }

@@ -67,28 +67,28 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// A room is charged what it sends as soon as everybody in it is measured, and its edges are told.
+// A room is charged what it sends as soon as everybody in it is measured, and its signaling nodes are told.
 func TestARoomIsChargedWhatItSends(t *testing.T) {
 	s := newStage(t, "one")
 	reserve := func(a *control.Attach) {
 		a.ExpectedSize, a.ExpectedEgress = 2, control.EgressProto(headroom.Expect(2).Cost())
 	}
-	aliceEdge, _ := s.attach("room", "alice", 1, reserve)
+	aliceStream, _ := s.attach("room", "alice", 1, reserve)
 	if got := s.node.Load(); got.EgressBitsPerSecond < headroom.Expect(2).Cost().BitsPerSecond/2 {
 		t.Errorf("a room that was opened is charged %d bit/s", got.EgressBitsPerSecond)
 	}
-	bobEdge, _ := s.attach("room", "bob", 1)
-	for tag, e := range map[byte]*edge{'a': aliceEdge, 'b': bobEdge} {
+	bobStream, _ := s.attach("room", "bob", 1)
+	for tag, e := range map[byte]*attachStream{'a': aliceStream, 'b': bobStream} {
 		c := newMediaClient(t, tag, true, 2)
 		c.negotiate(e, nil)
 		c.goSend()
 	}
-	told := bobEdge.await("what the room sends", func(e *control.PeerEvent) bool { return e.GetEgress().GetBitsPerSecond() > 0 }).GetEgress()
+	told := bobStream.await("what the room sends", func(e *control.PeerEvent) bool { return e.GetEgress().GetBitsPerSecond() > 0 }).GetEgress()
 	if load := s.node.Load(); load.EgressBitsPerSecond > 4*told.GetBitsPerSecond() {
 		t.Errorf("the room sends %d bit/s and is charged %d", told.GetBitsPerSecond(), load.EgressBitsPerSecond)
 	}
 	if _, attached := s.attach("room", "carol", 1); attached.GetEgress() == nil {
-		t.Error("a newcomer's edge is not told what the room sends")
+		t.Error("a newcomer's signaling node is not told what the room sends")
 	}
 }
 

@@ -19,16 +19,16 @@ func TestTwoPeersSeeEachOtherWithoutRenegotiation(t *testing.T) {
 
 func meet(t *testing.T, address string) {
 	s := newStage(t, "one", func(c *Config) { c.MediaAddress = address })
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 2)
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	aliceEdge.awaitConnected()
-	bobEdge, _ := s.attach("room", "bob", 1)
+	aliceStream.awaitConnected()
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 2)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	bob.goSend()
-	aliceEdge.await("bob in alice's slots", func(e *control.PeerEvent) bool {
+	aliceStream.await("bob in alice's slots", func(e *control.PeerEvent) bool {
 		for _, slot := range e.GetSlots().GetSlots() {
 			if slot.GetPeer() == "bob" && slot.GetSource() == control.Source_SOURCE_CAMERA {
 				return true
@@ -80,13 +80,13 @@ func (s *stage) toldOfMedia(t *testing.T) {
 
 func TestSimulcastLayersArePublished(t *testing.T) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'p', true, 0, "q", "h", "f")
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	eventually(t, "bob sees a layer of alice", func() bool { return bob.seesOneOf("pqr") })
 }
 
@@ -94,7 +94,7 @@ func TestSimulcastLayersArePublished(t *testing.T) {
 // only the client knows what they are.
 func TestLayersThatTheClientNamedNeedNoExtensions(t *testing.T) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'p', true, 0, "q", "h", "f")
 	alice.unnamed = true
 	for _, encoding := range alice.pc.GetSenders()[1].GetParameters().Encodings {
@@ -102,11 +102,11 @@ func TestLayersThatTheClientNamedNeedNoExtensions(t *testing.T) {
 			Mid: "1", Source: control.Source_SOURCE_CAMERA, Rid: encoding.RID, Ssrc: uint32(encoding.SSRC), RtxSsrc: uint32(encoding.RTX.SSRC),
 		})
 	}
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	eventually(t, "bob sees a layer of alice", func() bool { return bob.seesOneOf("pqr") })
 }
 
@@ -115,7 +115,7 @@ func TestAnswersNameEverySlot(t *testing.T) {
 	e, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 3)
 	offer := alice.offerMessage(nil)
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 	sdp := e.awaitAnswer(offer.GetId())
 	sections := strings.Split(sdp, "m=")[1:]
 	if len(sections) != 8 {
@@ -135,12 +135,12 @@ func TestAnswersNameEverySlot(t *testing.T) {
 		t.Errorf("no candidate in the answer:\n%s", sdp)
 	}
 	eventually(t, "alice is told of her slots", func() bool { return len(e.lastSlots()) == 6 })
-	// The same offer again, as an edge that reconnected would send it.
+	// The same offer again, as a signaling node that reconnected would send it.
 	again, attached := s.attach("room", "alice", 2)
 	if !attached.GetResumed() || len(attached.GetSlots()) != 6 {
 		t.Errorf("attached = %v", attached)
 	}
-	again.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	again.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 	if again.awaitAnswer(offer.GetId()) != sdp {
 		t.Error("an offer sent twice got two answers")
 	}
@@ -168,9 +168,9 @@ func TestRestartOnTheSameNodeKeepsTheConnection(t *testing.T) {
 	if s.connectionOf("room", "alice") != before {
 		t.Error("a renegotiation got a new connection")
 	}
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	bob.goSend()
 	eventually(t, "bob sees alice", func() bool { return bob.sees('a', 10) })
 	eventually(t, "alice sees bob", func() bool { return alice.sees('b', 10) })
@@ -178,26 +178,26 @@ func TestRestartOnTheSameNodeKeepsTheConnection(t *testing.T) {
 	fresh := newMediaClient(t, 'f', true, 1)
 	offer := fresh.offerMessage(nil)
 	offer.Fresh = true
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 	fresh.accept(e.awaitAnswer(offer.GetId()))
 	fresh.goSend()
 	eventually(t, "bob sees alice's new connection", func() bool { return bob.sees('f', 10) })
 	eventually(t, "the new connection sees bob", func() bool { return fresh.sees('b', 10) })
 }
 
-func TestMediaOutlivesTheEdge(t *testing.T) {
+func TestMediaOutlivesTheSignalingNode(t *testing.T) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 1)
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	bob.goSend()
 	eventually(t, "they see each other", func() bool { return alice.sees('b', 10) && bob.sees('a', 10) })
-	bobEdge.cancel()
-	eventually(t, "bob has no edge", func() bool { return !s.heldPeer("room", "bob").GetAttached() })
+	bobStream.cancel()
+	eventually(t, "bob has no stream", func() bool { return !s.heldPeer("room", "bob").GetAttached() })
 	alice.forget()
 	bob.forget()
 	eventually(t, "they go on seeing each other", func() bool { return alice.sees('b', 20) && bob.sees('a', 20) })
@@ -217,8 +217,8 @@ func TestMediaOutlivesTheEdge(t *testing.T) {
 	if shown != 2 {
 		t.Errorf("bob's slots are said to be %v", attached.GetSlots())
 	}
-	again.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
-	aliceEdge.await("alice's slots are empty", func(e *control.PeerEvent) bool {
+	again.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
+	aliceStream.await("alice's slots are empty", func(e *control.PeerEvent) bool {
 		for _, slot := range e.GetSlots().GetSlots() {
 			if slot.GetPeer() != "" {
 				return false
@@ -243,7 +243,7 @@ func TestAFreshNodeAnswersARestart(t *testing.T) {
 	}
 	offer := alice.offerMessage(&webrtc.OfferOptions{ICERestart: true})
 	offer.Slots = []*control.Slot{{Mid: "3", Kind: control.Kind_KIND_VIDEO, Peer: "bob", Source: control.Source_SOURCE_CAMERA}}
-	moved.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	moved.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 	after := moved.awaitAnswer(offer.GetId())
 	if a, b := shapeOf(before), shapeOf(after); a != b {
 		t.Errorf("the nodes answer differently:\n%s\n%s", a, b)
@@ -255,13 +255,13 @@ func TestAFreshNodeAnswersARestart(t *testing.T) {
 
 func TestWhoMayNotPublishOrSubscribe(t *testing.T) {
 	s := newStage(t, "one")
-	muteEdge, _ := s.attach("room", "mute", 1, func(a *control.Attach) { a.CanPublish = false })
+	muteStream, _ := s.attach("room", "mute", 1, func(a *control.Attach) { a.CanPublish = false })
 	mute := newMediaClient(t, 'm', true, 1)
-	mute.negotiate(muteEdge, nil)
+	mute.negotiate(muteStream, nil)
 	mute.goSend()
-	deafEdge, _ := s.attach("room", "deaf", 1, func(a *control.Attach) { a.CanSubscribe = false })
+	deafStream, _ := s.attach("room", "deaf", 1, func(a *control.Attach) { a.CanSubscribe = false })
 	deaf := newMediaClient(t, 'd', true, 1)
-	deaf.negotiate(deafEdge, nil)
+	deaf.negotiate(deafStream, nil)
 	deaf.goSend()
 	eventually(t, "the one who may not publish sees the other", func() bool { return mute.sees('d', 20) })
 	if deaf.sees('m', 1) {
@@ -272,14 +272,14 @@ func TestWhoMayNotPublishOrSubscribe(t *testing.T) {
 // TestOnlyTheSourcesOfTheTokenAreForwarded: whatever the client sends, and whatever it calls it.
 func TestOnlyTheSourcesOfTheTokenAreForwarded(t *testing.T) {
 	s := newStage(t, "one")
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 2)
-	bob.negotiate(bobEdge, nil)
-	bobEdge.awaitConnected()
+	bob.negotiate(bobStream, nil)
+	bobStream.awaitConnected()
 	const microphone, screen = 1 << 0, 1 << 2
-	aliceEdge, _ := s.attach("room", "alice", 1, func(a *control.Attach) { a.Sources = microphone | screen })
+	aliceStream, _ := s.attach("room", "alice", 1, func(a *control.Attach) { a.Sources = microphone | screen })
 	alice := newMediaClient(t, 'a', true, 1)
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
 	sent := func() map[control.Source]bool {
 		tracks := map[control.Source]bool{}
@@ -298,7 +298,7 @@ func TestOnlyTheSourcesOfTheTokenAreForwarded(t *testing.T) {
 	if _, camera := sent()[control.Source_SOURCE_CAMERA]; camera {
 		t.Error("a camera that may not be published has a track")
 	}
-	for _, slot := range bobEdge.lastSlots() {
+	for _, slot := range bobStream.lastSlots() {
 		if slot.GetPeer() == "alice" && slot.GetKind() == control.Kind_KIND_VIDEO {
 			t.Errorf("a camera that may not be published is shown in %v", slot)
 		}
@@ -324,7 +324,7 @@ func TestBadOffersHarmNobody(t *testing.T) {
 		"with a broken hash": strings.Replace(fine, "a=fingerprint:sha-256 ", "a=fingerprint:sha-256", 1),
 	} {
 		offer := &control.Offer{Id: "bad " + name, Sdp: sdp}
-		e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+		e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
 		event := e.await("a reply to the offer "+name, func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil || e.GetAnswer() != nil })
 		if event.GetOfferRejected().GetMessage() == "" {
 			t.Errorf("an offer %s was answered", name)
@@ -333,9 +333,9 @@ func TestBadOffersHarmNobody(t *testing.T) {
 	if s.connectionOf("room", "alice") != before {
 		t.Error("a bad offer cost the peer its connection")
 	}
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	bob.goSend()
 	eventually(t, "bob sees alice", func() bool { return bob.sees('a', 10) })
 	alice.negotiate(e, nil)
@@ -405,18 +405,18 @@ func line(sdp, prefix string) string {
 func TestAClientWithoutGCMGetsInAtItsSecondConnection(t *testing.T) {
 	s := newStage(t, "one")
 	older := []dtls.SRTPProtectionProfile{dtls.SRTP_AES128_CM_HMAC_SHA1_80}
-	aliceEdge, _ := s.attach("room", "alice", 1)
-	newMediaClientWith(t, older, 'a', true, 1).negotiate(aliceEdge, nil)
-	aliceEdge.await("the first connection fails", func(e *control.PeerEvent) bool {
+	aliceStream, _ := s.attach("room", "alice", 1)
+	newMediaClientWith(t, older, 'a', true, 1).negotiate(aliceStream, nil)
+	aliceStream.await("the first connection fails", func(e *control.PeerEvent) bool {
 		return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_FAILED
 	})
 	alice := newMediaClientWith(t, older, 'A', true, 1)
 	alice.offers = 1 // Another id than that of the first connection's offer.
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	aliceEdge.awaitConnected()
-	bobEdge, _ := s.attach("room", "bob", 1)
+	aliceStream.awaitConnected()
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	eventually(t, "bob sees alice", func() bool { return bob.sees('A', 20) })
 }

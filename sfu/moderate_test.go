@@ -26,7 +26,7 @@ func muting(peer string) *control.ModerateRequest {
 }
 
 // updated awaits an entry of somebody that is as wanted.
-func (e *edge) updated(id string, wanted func(*control.Peer) bool) *control.Peer {
+func (e *attachStream) updated(id string, wanted func(*control.Peer) bool) *control.Peer {
 	e.t.Helper()
 	return e.await("an update of "+id, func(e *control.PeerEvent) bool {
 		p := e.GetRosterChange().GetUpdated()
@@ -34,12 +34,12 @@ func (e *edge) updated(id string, wanted func(*control.Peer) bool) *control.Peer
 	}).GetRosterChange().GetUpdated()
 }
 
-func (e *edge) mute(muted bool) {
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: muted}}})
+func (e *attachStream) mute(muted bool) {
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: muted}}})
 }
 
-func (e *edge) raise(raised bool) {
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Hand{Hand: &control.Hand{Raised: raised}}})
+func (e *attachStream) raise(raised bool) {
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Hand{Hand: &control.Hand{Raised: raised}}})
 }
 
 func handUp(p *control.Peer) bool { return p.GetHandRaisedUnixMs() != 0 }
@@ -47,20 +47,20 @@ func handUp(p *control.Peer) bool { return p.GetHandRaisedUnixMs() != 0 }
 // TestWhoIsSilencedIsNotForwarded: whatever the client goes on sending, until it unmutes itself.
 func TestWhoIsSilencedIsNotForwarded(t *testing.T) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', false, 2)
-	alice.negotiate(aliceEdge, nil)
-	bobEdge, _ := s.attach("room", "bob", 1)
+	alice.negotiate(aliceStream, nil)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', true, 2)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	bob.goSend()
 	eventually(t, "alice sees and hears bob", func() bool { return alice.sees('b', 20) })
 	s.moderate(muting("bob"))
-	told := bobEdge.await("who silenced him", func(e *control.PeerEvent) bool { return e.GetSilenced() != nil }).GetSilenced()
+	told := bobStream.await("who silenced him", func(e *control.PeerEvent) bool { return e.GetSilenced() != nil }).GetSilenced()
 	if told.GetBy() != "Alice" || told.GetSource() != control.Source_SOURCE_MICROPHONE {
 		t.Errorf("bob is told %v", told)
 	}
-	aliceEdge.updated("bob", func(p *control.Peer) bool { return p.GetAudioMuted() && p.GetSilenced() == 1 })
+	aliceStream.updated("bob", func(p *control.Peer) bool { return p.GetAudioMuted() && p.GetSilenced() == 1 })
 	eventually(t, "silence", func() bool {
 		alice.forget()
 		heard := func() (sound, picture int) {
@@ -79,18 +79,18 @@ func TestWhoIsSilencedIsNotForwarded(t *testing.T) {
 		sound, _ := heard()
 		return sound == 0
 	})
-	bobEdge.mute(true) // As a client does that is told.
-	bobEdge.mute(false)
-	aliceEdge.updated("bob", func(p *control.Peer) bool { return !p.GetAudioMuted() && p.GetSilenced() == 0 })
+	bobStream.mute(true) // As a client does that is told.
+	bobStream.mute(false)
+	aliceStream.updated("bob", func(p *control.Peer) bool { return !p.GetAudioMuted() && p.GetSilenced() == 0 })
 	eventually(t, "alice hears bob again", func() bool { return alice.sees('b', 20) })
 }
 
 func TestASilencedConnectionThatIsReplacedStaysSilent(t *testing.T) {
 	s := newStage(t, "one")
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	s.moderate(muting("bob"))
 	bob := newMediaClient(t, 'b', true, 2)
-	bob.negotiate(bobEdge, nil)
+	bob.negotiate(bobStream, nil)
 	r := s.node.rooms["room"]
 	var silenced uint32
 	if err := r.do(t.Context(), func() { silenced = r.peers["bob"].connection.uplink.silenced }); err != nil || silenced != 1 {
@@ -102,7 +102,7 @@ func TestASilencedConnectionThatIsReplacedStaysSilent(t *testing.T) {
 func TestEverybodyIsMutedAtOnce(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
-	var others []*edge
+	var others []*attachStream
 	for i := range manyChanges + 1 {
 		other, _ := s.attach("room", fmt.Sprintf("p-%02d", i), 1)
 		others = append(others, other)

@@ -46,7 +46,7 @@ func TestLeaveForAnOpenRoomOpensNone(t *testing.T) {
 	s := newStage(t, "one", func(c *Config) { c.Grace = 100 * time.Millisecond })
 	alice, _ := s.attach("room", "alice", 1)
 	s.owner.meanwhile(func() {
-		alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+		alice.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 		eventually(t, "the room to close", func() bool { return len(s.rooms().GetRooms()) == 0 })
 		s.owner.say(pin.ErrMissing)
 	})

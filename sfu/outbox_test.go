@@ -38,7 +38,7 @@ func TestOutboxKeepsOrderAndLastWords(t *testing.T) {
 	}
 }
 
-func TestASlowEdgeLosesItsStreamAndNotItsPeer(t *testing.T) {
+func TestASlowSignalingNodeLosesItsStreamAndNotItsPeer(t *testing.T) {
 	s := newStage(t, "one")
 	s.attach("room", "slow", 1)
 	held := s.node.Held()
@@ -58,6 +58,6 @@ func TestASlowEdgeLosesItsStreamAndNotItsPeer(t *testing.T) {
 		t.Fatal("the peer is gone")
 	}
 	if _, attached := s.attach("room", "slow", 2); len(attached.GetRoster()) != 1 {
-		t.Errorf("the next edge is told %v", attached)
+		t.Errorf("the next stream is told %v", attached)
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-func (e *edge) react(emoji string) {
-	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_React{React: &control.React{Emoji: emoji}}})
+func (e *attachStream) react(emoji string) {
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_React{React: &control.React{Emoji: emoji}}})
 }
 
 // TestABurstOfReactionsIsAHandfulOfEvents, and each is told to everybody once.
 func TestABurstOfReactionsIsAHandfulOfEvents(t *testing.T) {
 	const people = 40
 	s := newStage(t, "one")
-	var edges []*edge
+	var streams []*attachStream
 	for i := range people {
 		e, _ := s.attach("room", fmt.Sprintf("p-%02d", i), 1)
-		edges = append(edges, e)
+		streams = append(streams, e)
 	}
-	for _, e := range edges {
+	for _, e := range streams {
 		e.react("")
 		e.react(strings.Repeat("x", emojiBytes+1))
 		e.react("👏")
 		e.react("👏") // At the same moment it is one.
 	}
-	for _, e := range edges {
+	for _, e := range streams {
 		seen, events := map[string]int{}, 0
 		for len(seen) < people {
 			event := e.await("reactions", func(e *control.PeerEvent) bool { return e.GetReactions() != nil })
@@ -52,7 +52,7 @@ func TestReactionsArePacedByPerson(t *testing.T) {
 		eve.react(fmt.Sprint(i))
 	}
 	// Her stream is in order, so when this is refused all of the above was handled.
-	eve.send(&control.EdgeMessage{Message: &control.EdgeMessage_Attach{Attach: &control.Attach{}}})
+	eve.send(&control.PeerMessage{Message: &control.PeerMessage_Attach{Attach: &control.Attach{}}})
 	eve.awaitEnd()
 	bob.react("🎉")
 	told := 0

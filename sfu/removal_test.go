@@ -32,7 +32,7 @@ func TestWhoIsRemovedIsToldAndStaysOut(t *testing.T) {
 	if got := remove(&control.RemoveRequest{Room: "room", Identity: "bob"}); !slices.Equal(got, []string{"bob-laptop", "bob-phone"}) {
 		t.Errorf("removed %v", got)
 	}
-	for _, gone := range []*edge{phone, laptop} {
+	for _, gone := range []*attachStream{phone, laptop} {
 		if last := gone.awaitEnd(); last.GetRefused().GetCode() != control.Refusal_REFUSAL_REMOVED {
 			t.Errorf("the last event is %v, want that it was removed", last)
 		}
@@ -40,12 +40,12 @@ func TestWhoIsRemovedIsToldAndStaysOut(t *testing.T) {
 	for range 2 {
 		alice.await("a leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() != "" })
 	}
-	// A resume, on whatever edge, is refused; the person may join anew, and other rooms are not meant.
+	// A resume, on whatever signaling node, is refused; the person may join anew, and other rooms are not meant.
 	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "bob-phone", 9)); got.GetCode() != control.Refusal_REFUSAL_REMOVED {
 		t.Errorf("a resume is answered %v", got)
 	}
 	s.attach("room", "bob-again", 1, func(a *control.Attach) { a.Peer.Identity = "bob" })
-	elsewhere.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	elsewhere.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
 	elsewhere.await("its own mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetId() == "bob-elsewhere" })
 	if got := remove(&control.RemoveRequest{Room: "room", Peer: "alice"}); !slices.Equal(got, []string{"alice"}) {
 		t.Errorf("removed %v", got)

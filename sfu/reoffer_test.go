@@ -18,12 +18,12 @@ func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
 
 func askedForAnOffer(t *testing.T, reason string) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 0)
 	encoding := alice.pc.GetSenders()[1].GetParameters().Encodings[0]
 	alice.senders = append(alice.senders, &control.Sender{Mid: "1", Source: control.Source_SOURCE_CAMERA, Ssrc: uint32(encoding.SSRC)})
-	alice.negotiate(aliceEdge, nil)
-	aliceEdge.awaitConnected() // and sends nothing
+	alice.negotiate(aliceStream, nil)
+	aliceStream.awaitConnected() // and sends nothing
 	s.node.mu.Lock()
 	room := s.node.rooms["room"]
 	s.node.mu.Unlock()
@@ -36,13 +36,13 @@ func askedForAnOffer(t *testing.T, reason string) {
 		connection.uplink.unplaced[4711] = &control.Stream{Ssrc: 4711, Packets: 1}
 		connection.uplink.mu.Unlock()
 	}
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
 	offer := bob.offerMessage(nil)
 	offer.Slots = []*control.Slot{{Mid: "1", Kind: control.Kind_KIND_VIDEO, Peer: "alice", Source: control.Source_SOURCE_CAMERA}}
-	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
-	bob.accept(bobEdge.awaitAnswer(offer.GetId()))
-	event := aliceEdge.await("word that her camera does not come", func(e *control.PeerEvent) bool { return e.GetReoffer() != nil })
+	bobStream.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}})
+	bob.accept(bobStream.awaitAnswer(offer.GetId()))
+	event := aliceStream.await("word that her camera does not come", func(e *control.PeerEvent) bool { return e.GetReoffer() != nil })
 	if m := event.GetReoffer(); m.GetReason() != reason || !slices.Equal(m.GetMids(), []string{"1"}) {
 		t.Errorf("alice is told %v", m)
 	}

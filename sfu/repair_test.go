@@ -18,14 +18,14 @@ func TestATrackThatBeginsWithRetransmissionsIsPublished(t *testing.T) {
 	s := newStage(t, "one")
 	for i := range 12 {
 		name := fmt.Sprintf("p%d", i)
-		edge, _ := s.attach("room", name, 1)
+		stream, _ := s.attach("room", name, 1)
 		client := newMediaClient(t, 'a', false, 0)
 		track := &rawTrack{ready: make(chan struct{})}
 		if _, err := client.pc.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}); err != nil {
 			t.Fatal(err)
 		}
 		client.senders = append(client.senders, &control.Sender{Mid: "0", Source: control.Source_SOURCE_CAMERA})
-		client.negotiate(edge, nil)
+		client.negotiate(stream, nil)
 		<-track.ready
 		var begun time.Time
 		for begun.IsZero() || time.Since(begun) < 20*time.Millisecond {

@@ -24,14 +24,14 @@ func TestRosterFollowsWhoIsThere(t *testing.T) {
 		t.Errorf("bob sees %q", got)
 	}
 	joined := alice.await("bob's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "bob" })
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
 	muted := alice.await("bob's mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetAudioMuted() })
 	if muted.GetSeq() != joined.GetSeq()+1 {
 		t.Errorf("roster events are numbered %d, %d", joined.GetSeq(), muted.GetSeq())
 	}
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_SCREEN, Muted: false}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_SCREEN, Muted: false}}})
 	alice.await("bob's screen", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetScreenShared() })
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
 	bob.awaitEnd()
 }
@@ -41,7 +41,7 @@ func TestANewNameIsTold(t *testing.T) {
 	alice, _ := s.attach("room", "alice", 1)
 	bob, _ := s.attach("room", "bob", 1)
 	for _, name := range []string{"", strings.Repeat("x", maxNameBytes+1), "Robert"} {
-		bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: name}}})
+		bob.send(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: name}}})
 	}
 	updated := alice.await("bob's name", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated() != nil })
 	if got := updated.GetRosterChange().GetUpdated(); got.GetId() != "bob" || got.GetName() != "Robert" {
@@ -66,10 +66,10 @@ func TestAHiddenPeerIsSeenByNobody(t *testing.T) {
 	if got := rosterIDs(sees.GetRoster()); got != "alice other-spy " {
 		t.Errorf("another hidden one sees %q", got)
 	}
-	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "boo"}}})
-	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	spy.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "boo"}}})
+	spy.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
 	spy.await("its own mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetId() == "spy" })
-	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	spy.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 	spy.awaitEnd()
 	bob, sees := s.attach("room", "bob", 1)
 	if got := rosterIDs(sees.GetRoster()); got != "alice bob " {
@@ -86,7 +86,7 @@ func TestAHiddenPeerIsSeenByNobody(t *testing.T) {
 		}
 	}
 	other.await("bob's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "bob" })
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 	if held := s.heldPeer("room", "other-spy"); held == nil {
 		t.Error("operators do not see the hidden one")
 	}
@@ -143,7 +143,7 @@ func TestARosterThatIsKnownIsNotToldAgain(t *testing.T) {
 	}
 }
 
-func TestGraceKeepsAPeerWithoutAnEdge(t *testing.T) {
+func TestGraceKeepsAPeerWithoutASignalingNode(t *testing.T) {
 	t.Parallel() // it waits for the grace time to run out, in which a busy machine must attach somebody again
 	s := newStage(t, "one", func(c *Config) { c.Grace = 4 * time.Second })
 	alice, _ := s.attach("room", "alice", 1)
@@ -156,16 +156,16 @@ func TestGraceKeepsAPeerWithoutAnEdge(t *testing.T) {
 	}
 	again.cancel()
 	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
-	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 	eventually(t, "the empty room closes", func() bool { return len(s.node.Held()) == 0 })
 }
 
-func TestANewerEdgeFencesTheOld(t *testing.T) {
+func TestANewerSignalingNodeFencesTheOld(t *testing.T) {
 	s := newStage(t, "one")
 	old, _ := s.attach("room", "alice", 4)
 	s.attach("room", "alice", 5)
 	if last := old.awaitEnd(); last.GetClosed() == nil {
-		t.Errorf("the old edge's last event is %v, want Closed", last)
+		t.Errorf("the old stream's last event is %v, want Closed", last)
 	}
 	for _, generation := range []uint64{4, 5} {
 		if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "alice", generation)); got.GetCode() != control.Refusal_REFUSAL_STALE_GENERATION {
@@ -204,11 +204,11 @@ func TestFences(t *testing.T) {
 	if got := bob.next(); got.GetAttached() == nil || got.GetFence().GetEpoch() != s.epoch+1 {
 		t.Fatalf("a higher pin of this boot is not adopted: %v", got)
 	}
-	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{}}})
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_View{View: &control.View{}}})
 	if last := alice.awaitEnd(); last.GetRefused().GetCode() != control.Refusal_REFUSAL_FENCED || last.GetRefused().GetCurrent().GetEpoch() != s.epoch+1 {
 		t.Errorf("a message under the old fence got %v", last)
 	}
-	bob.send(&control.EdgeMessage{Fence: &control.Fence{Epoch: s.epoch + 9, Nonce: 1}, Message: &control.EdgeMessage_View{View: &control.View{}}})
+	bob.send(&control.PeerMessage{Fence: &control.Fence{Epoch: s.epoch + 9, Nonce: 1}, Message: &control.PeerMessage_View{View: &control.View{}}})
 	if last := bob.awaitEnd(); last.GetRefused().GetCode() != control.Refusal_REFUSAL_UNCONFIRMED {
 		t.Errorf("a message under an unknown fence got %v", last)
 	}
@@ -221,10 +221,10 @@ func TestFences(t *testing.T) {
 func TestAMessageOfALaterVersionIsIgnored(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
-	later := &control.EdgeMessage{Fence: control.FenceProto(s.pin(s.epoch).Fence)}
+	later := &control.PeerMessage{Fence: control.FenceProto(s.pin(s.epoch).Fence)}
 	later.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 900, protowire.BytesType), []byte("?")))
 	alice.send(later)
-	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: "Alice II"}}})
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: "Alice II"}}})
 	for {
 		event := alice.next()
 		if refused := event.GetRefused(); refused != nil {
@@ -311,16 +311,16 @@ func TestRefusals(t *testing.T) {
 func TestStoppingANodeEndsItsStreams(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
-	watch, err := s.client.Watch(t.Context(), &control.WatchRequest{Edge: "edge"})
+	watch, err := s.client.Watch(t.Context(), &control.WatchRequest{SignalingNode: "signaling-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	beat, err := watch.Recv()
+	heartbeat, err := watch.Recv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hello, err := beat.Value(); err != nil || hello.Node != "one" || hello.Media != s.node.MediaAddress().String() {
-		t.Errorf("the first beat is %v, %v", beat, err)
+	if hello, err := heartbeat.Value(); err != nil || hello.Node != "one" || hello.Media != s.node.MediaAddress().String() {
+		t.Errorf("the first heartbeat is %v, %v", heartbeat, err)
 	}
 	asks, err := s.client.Watch(t.Context(), &control.WatchRequest{}) // It only asks who lives here.
 	if err != nil {
@@ -332,7 +332,7 @@ func TestStoppingANodeEndsItsStreams(t *testing.T) {
 	s.stop()
 	alice.awaitEnd()
 	if _, err := watch.Recv(); err == nil {
-		t.Error("the node still beats")
+		t.Error("the node still sends heartbeats")
 	}
 }
 
@@ -357,11 +357,11 @@ func TestLiveMove(t *testing.T) {
 	}
 	alice, _ = n.attach("room", "alice", 2, came)
 	carol, _ := n.attach("room", "carol", 1)
-	arrive := func(c *edge) {
-		c.send(&control.EdgeMessage{Message: &control.EdgeMessage_Arrived{Arrived: &control.Arrived{}}})
+	arrive := func(c *attachStream) {
+		c.send(&control.PeerMessage{Message: &control.PeerMessage_Arrived{Arrived: &control.Arrived{}}})
 	}
 	arrive(alice)
-	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: "Ada"}}})
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: "Ada"}}})
 	got := carol.await("the new name", func(e *control.PeerEvent) bool {
 		return e.GetSettled() != nil || e.GetRosterChange().GetUpdated().GetName() == "Ada"
 	})
@@ -370,7 +370,7 @@ func TestLiveMove(t *testing.T) {
 	}
 	bob, _ := n.attach("room", "bob", 2)
 	arrive(bob)
-	for _, c := range []*edge{alice, bob, carol} {
+	for _, c := range []*attachStream{alice, bob, carol} {
 		c.await("settled", func(e *control.PeerEvent) bool { return e.GetSettled() != nil })
 	}
 	arrive(carol) // Who asks later is answered at once.

@@ -75,7 +75,7 @@ func TestTheStoreHasTheRoster(t *testing.T) {
 	})
 	shows("alice=alice eve=Eve")
 	bob, _ := s.attach("room", "bob", 1)
-	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: "Bobby"}}})
+	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: "Bobby"}}})
 	shows("alice=alice bob=Bobby eve=Eve")
 	bob.cancel()
 	shows("alice=alice bob=Bobby eve=Eve")

@@ -47,13 +47,13 @@ func TestOffersMadeToCostAreRefused(t *testing.T) {
 // TestAnOfferThatBreaksAnsweringHarmsNobodyElse: the peer is told, has one more try, and the others' calls go on.
 func TestAnOfferThatBreaksAnsweringHarmsNobodyElse(t *testing.T) {
 	s := newStage(t, "one")
-	aliceEdge, _ := s.attach("room", "alice", 1)
+	aliceStream, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 1)
-	alice.negotiate(aliceEdge, nil)
+	alice.negotiate(aliceStream, nil)
 	alice.goSend()
-	aliceEdge.awaitConnected()
+	aliceStream.awaitConnected()
 	good := s.connectionOf("room", "alice")
-	bobEdge, _ := s.attach("room", "bob", 1)
+	bobStream, _ := s.attach("room", "bob", 1)
 	offerOf := func(tag byte) *control.Offer { return newMediaClient(t, tag, true, 1).offerMessage(nil) }
 	for i := range byte(2) {
 		message := offerOf('0' + i)
@@ -62,21 +62,21 @@ func TestAnOfferThatBreaksAnsweringHarmsNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.haveConnection("room", "bob", &connection{origin: o.Origin}) // It has nothing to answer with.
-		bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: message}})
-		event := bobEdge.await("a refusal", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
+		bobStream.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: message}})
+		event := bobStream.await("a refusal", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
 		if !event.GetOfferRejected().GetNodeFault() {
 			t.Errorf("offer %d is refused as the client's fault: %s", i, event.GetOfferRejected().GetMessage())
 		}
 		s.haveConnection("room", "bob", nil)
 	}
-	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offerOf('b')}})
-	bobEdge.await("a refusal for good", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
+	bobStream.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offerOf('b')}})
+	bobStream.await("a refusal for good", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
 	if s.connectionOf("room", "alice") != good || !good.alive() {
 		t.Error("another peer's connection was given up")
 	}
-	carolEdge, _ := s.attach("room", "carol", 1)
+	carolStream, _ := s.attach("room", "carol", 1)
 	carol := newMediaClient(t, 'c', false, 2)
-	carol.negotiate(carolEdge, nil)
+	carol.negotiate(carolStream, nil)
 	eventually(t, "a newcomer sees alice", func() bool { return carol.sees('a', 10) })
 }
 
@@ -98,9 +98,9 @@ func TestAMuteFloodIsToldInPieces(t *testing.T) {
 	other, _ := s.attach("room", "other", 1)
 	const changes = 1001
 	for i := range changes {
-		wild.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: i%2 == 0}}})
+		wild.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: i%2 == 0}}})
 	}
-	wild.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: true}}})
+	wild.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: true}}})
 	told := 0
 	other.await("the last word of the flood", func(e *control.PeerEvent) bool {
 		entry := e.GetRosterChange().GetUpdated()
@@ -118,17 +118,17 @@ func TestAMuteFloodIsToldInPieces(t *testing.T) {
 // another talks: the others hear a fraction of the first and all of the second.
 func TestAPublisherGoneWildIsHeldBack(t *testing.T) {
 	s := newStage(t, "one")
-	wildEdge, _ := s.attach("room", "wild", 1)
+	wildStream, _ := s.attach("room", "wild", 1)
 	wild := newMediaClient(t, 'w', true, 0)
-	wild.negotiate(wildEdge, nil)
-	wildEdge.awaitConnected()
-	calmEdge, _ := s.attach("room", "calm", 1)
+	wild.negotiate(wildStream, nil)
+	wildStream.awaitConnected()
+	calmStream, _ := s.attach("room", "calm", 1)
 	calm := newMediaClient(t, 'c', true, 0)
-	calm.negotiate(calmEdge, nil)
+	calm.negotiate(calmStream, nil)
 	calm.goSend()
-	listenerEdge, _ := s.attach("room", "listener", 1)
+	listenerStream, _ := s.attach("room", "listener", 1)
 	listener := newMediaClient(t, 'l', false, 2)
-	listener.negotiate(listenerEdge, nil)
+	listener.negotiate(listenerStream, nil)
 	eventually(t, "the listener hears the calm one", func() bool { return listener.sees('c', 10) })
 	began := time.Now()
 	const flood = 20_000
@@ -151,12 +151,12 @@ func TestAPublisherGoneWildIsHeldBack(t *testing.T) {
 	}
 }
 
-// FuzzEdgeMessage lets two messages of an edge come as they may: the first that opens the
+// FuzzPeerMessage lets two messages of a signaling node come as they may: the first that opens the
 // stream, under a good pin so that it gets past the door, and one after it.
-func FuzzEdgeMessage(f *testing.F) {
+func FuzzPeerMessage(f *testing.F) {
 	s := newStage(f, "one", func(c *Config) { c.Limits.Rooms, c.Limits.PeersPerRoom = 50, 20 })
 	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	seed := func(messages ...*control.EdgeMessage) {
+	seed := func(messages ...*control.PeerMessage) {
 		var texts [2][]byte
 		for i, m := range messages {
 			text, err := proto.Marshal(m)
@@ -170,14 +170,14 @@ func FuzzEdgeMessage(f *testing.F) {
 	p := s.pin(s.epoch)
 	first := s.attachMessage(p, "room", "bob", 2)
 	first.GetAttach().Expected = []*control.Peer{{Id: "carol"}, nil, {}}
-	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: &control.Offer{Id: "1", Sdp: plainOffer}}})
-	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{Wants: []*control.Want{{Peer: "alice", Source: 2, Width: 1 << 31}, nil}}}})
-	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: 99, Muted: true}}})
-	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Leave{}})
+	seed(first, &control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: &control.Offer{Id: "1", Sdp: plainOffer}}})
+	seed(first, &control.PeerMessage{Message: &control.PeerMessage_View{View: &control.View{Wants: []*control.Want{{Peer: "alice", Source: 2, Width: 1 << 31}, nil}}}})
+	seed(first, &control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: 99, Muted: true}}})
+	seed(first, &control.PeerMessage{Message: &control.PeerMessage_Leave{}})
 	seed(first, first)
-	seed(&control.EdgeMessage{}, &control.EdgeMessage{})
+	seed(&control.PeerMessage{}, &control.PeerMessage{})
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		var message, next control.EdgeMessage
+		var message, next control.PeerMessage
 		if proto.Unmarshal(one, &message) != nil || proto.Unmarshal(two, &next) != nil {
 			return
 		}
@@ -197,7 +197,7 @@ func FuzzEdgeMessage(f *testing.F) {
 		go func() { written <- session.outbox.drain(func(*control.PeerEvent) error { return nil }) }()
 		session.handle(t.Context(), &next)
 		// Leave, so that the room does not fill with what the fuzzer calls people.
-		session.handle(t.Context(), &control.EdgeMessage{Fence: next.Fence, Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+		session.handle(t.Context(), &control.PeerMessage{Fence: next.Fence, Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
 		session.end()
 		<-written
 		if s.node.panics.Count() > 0 {

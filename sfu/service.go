@@ -17,7 +17,7 @@ import (
 
 const (
 	// Missing heartbeats show silence (package failover); the stream's end shows a death.
-	beatEvery = 200 * time.Millisecond
+	heartbeatEvery = 200 * time.Millisecond
 	// How long a stream's end waits for the signaling node to read what was queued.
 	lastWords = 2 * time.Second
 )
@@ -93,18 +93,18 @@ func (s *session) read(stream control.Media_AttachServer) {
 // Watch names the boot, then sends heartbeats.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
-	n.log.Debug("signaling node watches", "signaling", request.GetEdge(), "protocol", request.GetVersion())
-	if request.GetEdge() != "" { // else it only asks for the boot
+	n.log.Debug("signaling node watches", "signaling", request.GetSignalingNode(), "protocol", request.GetVersion())
+	if request.GetSignalingNode() != "" { // else it only asks for the boot
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
 	}
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(heartbeatEvery)
 	defer tick.Stop()
 	var seq uint64
 	for {
 		seq++
-		beat := &control.Beat{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Media: n.advertised(), Seq: seq, Version: control.Protocol, Capabilities: control.Capabilities()}
-		if err := stream.Send(beat); err != nil {
+		heartbeat := &control.Heartbeat{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Media: n.advertised(), Seq: seq, Version: control.Protocol, Capabilities: control.Capabilities()}
+		if err := stream.Send(heartbeat); err != nil {
 			return err
 		}
 		select {

@@ -24,7 +24,7 @@ type session struct {
 }
 
 // handle reports whether the stream goes on.
-func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool {
+func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool {
 	if wanted := message.GetOffer(); wanted != nil {
 		return s.offer(ctx, message, wanted)
 	}
@@ -38,7 +38,7 @@ func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool
 }
 
 // check ends a stream that lost its peer or spoke under another fence. It runs on the loop.
-func (s *session) check(message *control.EdgeMessage) bool {
+func (s *session) check(message *control.PeerMessage) bool {
 	if s.peer.outbox != s.outbox {
 		return false // superseded or removed; the signaling node was told
 	}
@@ -51,7 +51,7 @@ func (s *session) check(message *control.EdgeMessage) bool {
 	return false
 }
 
-func (s *session) judge(message *control.EdgeMessage) *refusal {
+func (s *session) judge(message *control.PeerMessage) *refusal {
 	fence, err := message.GetFence().Value()
 	current := s.room.pin().Fence
 	switch {
@@ -67,32 +67,32 @@ func (s *session) judge(message *control.EdgeMessage) *refusal {
 }
 
 // handleNow runs on the loop.
-func (s *session) handleNow(message *control.EdgeMessage) bool {
+func (s *session) handleNow(message *control.PeerMessage) bool {
 	r, p := s.room, s.peer
 	switch m := message.GetMessage().(type) {
-	case *control.EdgeMessage_View:
+	case *control.PeerMessage_View:
 		// Everybody else's camera and screen.
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
-	case *control.EdgeMessage_Mute:
+	case *control.PeerMessage_Mute:
 		r.mute(p, m.Mute)
-	case *control.EdgeMessage_Refresh:
+	case *control.PeerMessage_Refresh:
 		r.media.Refresh(p.id, m.Refresh.GetMids())
-	case *control.EdgeMessage_Say:
+	case *control.PeerMessage_Say:
 		r.chat(p, m.Say)
-	case *control.EdgeMessage_Rename:
+	case *control.PeerMessage_Rename:
 		r.rename(p, m.Rename.GetName())
-	case *control.EdgeMessage_Hand:
+	case *control.PeerMessage_Hand:
 		r.hand(p, m.Hand.GetRaised())
-	case *control.EdgeMessage_React:
+	case *control.PeerMessage_React:
 		r.react(p, m.React.GetEmoji())
-	case *control.EdgeMessage_Arrived:
+	case *control.PeerMessage_Arrived:
 		r.arrive(p)
-	case *control.EdgeMessage_Leave:
+	case *control.PeerMessage_Leave:
 		r.remove(p, "left")
 		return false
 	case nil: // empty, or of a later version
 		s.logUnknown(message)
-	case *control.EdgeMessage_Attach:
+	case *control.PeerMessage_Attach:
 		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach").event())
 		r.detach(p)
 		return false
@@ -101,7 +101,7 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 }
 
 // logUnknown writes one line a stream.
-func (s *session) logUnknown(message *control.EdgeMessage) {
+func (s *session) logUnknown(message *control.PeerMessage) {
 	if !s.unknown {
 		s.unknown = true
 		s.room.log.Info("messages this node does not know are ignored: the signaling node is newer", "peer", string(s.peer.id),
@@ -120,7 +120,7 @@ func (s *session) end() {
 }
 
 // offer works outside the room's loop, one offer of a peer at a time.
-func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wanted *control.Offer) bool {
+func (s *session) offer(ctx context.Context, message *control.PeerMessage, wanted *control.Offer) bool {
 	s.peer.negotiation.Lock()
 	defer s.peer.negotiation.Unlock()
 	var n negotiation

@@ -150,8 +150,8 @@ func (s *stage) pin(epoch uint64) pin.Pin {
 	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 7}, Node: s.node.cfg.Node, Boot: s.node.cfg.Boot, Control: "127.0.0.1:1"}
 }
 
-// edge is one Attach stream.
-type edge struct {
+// attachStream is one Attach stream.
+type attachStream struct {
 	t      testing.TB
 	stream control.Media_AttachClient
 	cancel context.CancelFunc
@@ -163,29 +163,29 @@ type edge struct {
 }
 
 // lastSlots is the newest slot table the node has sent.
-func (e *edge) lastSlots() []*control.Slot {
+func (e *attachStream) lastSlots() []*control.Slot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.slots
 }
 
 // attachMessage is the Attach of a peer that may do everything.
-func (s *stage) attachMessage(p pin.Pin, room, peer string, generation uint64) *control.EdgeMessage {
-	return &control.EdgeMessage{Fence: control.FenceProto(p.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
+func (s *stage) attachMessage(p pin.Pin, room, peer string, generation uint64) *control.PeerMessage {
+	return &control.PeerMessage{Fence: control.FenceProto(p.Fence), Message: &control.PeerMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(p), Room: room, Peer: &control.Peer{Id: peer, Identity: peer, Name: peer}, Generation: generation,
 		CanPublish: true, CanSubscribe: true,
 	}}}
 }
 
 // dial opens a stream and says the first message.
-func (s *stage) dial(first *control.EdgeMessage) *edge {
+func (s *stage) dial(first *control.PeerMessage) *attachStream {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	stream, err := s.client.Attach(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	e := &edge{t: s.t, stream: stream, cancel: cancel, fence: first.GetFence(), events: make(chan *control.PeerEvent, 1024)}
+	e := &attachStream{t: s.t, stream: stream, cancel: cancel, fence: first.GetFence(), events: make(chan *control.PeerEvent, 1024)}
 	e.send(first)
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -208,7 +208,7 @@ func (s *stage) dial(first *control.EdgeMessage) *edge {
 }
 
 // attach is dial of a peer of this node's present epoch, which must succeed.
-func (s *stage) attach(room, peer string, generation uint64, edits ...func(*control.Attach)) (*edge, *control.Attached) {
+func (s *stage) attach(room, peer string, generation uint64, edits ...func(*control.Attach)) (*attachStream, *control.Attached) {
 	s.t.Helper()
 	message := s.attachMessage(s.pin(s.epoch), room, peer, generation)
 	for _, edit := range edits {
@@ -223,7 +223,7 @@ func (s *stage) attach(room, peer string, generation uint64, edits ...func(*cont
 }
 
 // refusal dials and gives the refusal it must get.
-func (s *stage) refusal(first *control.EdgeMessage) *control.Refused {
+func (s *stage) refusal(first *control.PeerMessage) *control.Refused {
 	s.t.Helper()
 	e := s.dial(first)
 	refused := e.next().GetRefused()
@@ -233,8 +233,8 @@ func (s *stage) refusal(first *control.EdgeMessage) *control.Refused {
 	return refused
 }
 
-// send says a message under the edge's fence if it names no other.
-func (e *edge) send(message *control.EdgeMessage) {
+// send says a message under the stream's fence if it names no other.
+func (e *attachStream) send(message *control.PeerMessage) {
 	e.t.Helper()
 	if message.GetFence() == nil {
 		message.Fence = e.fence
@@ -245,7 +245,7 @@ func (e *edge) send(message *control.EdgeMessage) {
 }
 
 // next gives the next event; nil at the end of the stream.
-func (e *edge) next() *control.PeerEvent {
+func (e *attachStream) next() *control.PeerEvent {
 	e.t.Helper()
 	select {
 	case event := <-e.events:
@@ -257,7 +257,7 @@ func (e *edge) next() *control.PeerEvent {
 }
 
 // await gives the first event that is wanted; others are skipped.
-func (e *edge) await(what string, wanted func(*control.PeerEvent) bool) *control.PeerEvent {
+func (e *attachStream) await(what string, wanted func(*control.PeerEvent) bool) *control.PeerEvent {
 	e.t.Helper()
 	limit := time.After(patience)
 	for {
@@ -276,7 +276,7 @@ func (e *edge) await(what string, wanted func(*control.PeerEvent) bool) *control
 }
 
 // awaitEnd reads until the stream has ended and gives its last event.
-func (e *edge) awaitEnd() *control.PeerEvent {
+func (e *attachStream) awaitEnd() *control.PeerEvent {
 	e.t.Helper()
 	var last *control.PeerEvent
 	limit := time.After(patience)

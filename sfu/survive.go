@@ -26,7 +26,7 @@ func (r *room) survive(task func()) {
 }
 
 // handleOrBreak ends the stream of a message that panics; who does it twice leaves the room.
-func (s *session) handleOrBreak(message *control.EdgeMessage) (goesOn bool) {
+func (s *session) handleOrBreak(message *control.PeerMessage) (goesOn bool) {
 	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
 		s.broke(caught)
 		return false

@@ -37,7 +37,7 @@ func TestAMessageThatBreaksTheRoomEndsItsStream(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
 	s.onLoop("room", func(r *room) { r.chatters = nil }) // A line of chat panics now.
-	line := &control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "hello"}}}
+	line := &control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "hello"}}}
 	for generation := range uint64(2) {
 		bob, _ := s.attach("room", "bob", generation+1)
 		bob.send(line)
@@ -52,7 +52,7 @@ func TestAMessageThatBreaksTheRoomEndsItsStream(t *testing.T) {
 	}
 	alice.await("bob is gone", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
 	carol, _ := s.attach("room", "carol", 1)
-	carol.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	carol.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
 	alice.await("carol is muted", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetAudioMuted() })
 	if n := s.panicsOf(); n != 2 {
 		t.Errorf("%d panics are told, want 2", n)
@@ -96,18 +96,18 @@ func TestAnAttachThatBreaksTheRoomIsRefused(t *testing.T) {
 // TestMediaThatBreaksForwardingEndsItsConnection: the client's next offer gets another one.
 func TestMediaThatBreaksForwardingEndsItsConnection(t *testing.T) {
 	s := newStage(t, "one")
-	edge, _ := s.attach("room", "alice", 1)
+	stream, _ := s.attach("room", "alice", 1)
 	client := newMediaClient(t, 'a', true, 1)
-	client.negotiate(edge, nil)
-	edge.awaitConnected()
+	client.negotiate(stream, nil)
+	stream.awaitConnected()
 	before := s.connectionOf("room", "alice")
 	s.onLoop("room", func(r *room) { r.mediaBroke("alice"); r.mediaBroke("nobody") })
-	edge.await("the connection is given up", func(e *control.PeerEvent) bool {
+	stream.await("the connection is given up", func(e *control.PeerEvent) bool {
 		return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_FAILED
 	})
 	again := newMediaClient(t, 'b', true, 1)
-	again.negotiate(edge, nil)
-	edge.awaitConnected()
+	again.negotiate(stream, nil)
+	stream.awaitConnected()
 	if before.alive() || !s.connectionOf("room", "alice").alive() {
 		t.Error("the connection was not replaced")
 	}

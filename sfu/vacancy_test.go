@@ -38,6 +38,6 @@ func TestAFullRoomGivesAwayThePlacesOfTheAbsent(t *testing.T) {
 	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "frank", 1)); got.GetCode() != control.Refusal_REFUSAL_ROOM_FULL {
 		t.Fatalf("one more than fit, and all are here: %v", got)
 	}
-	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "still here"}}})
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "still here"}}})
 	alice.await("her own line", func(e *control.PeerEvent) bool { return e.GetChat() != nil })
 }

@@ -21,7 +21,7 @@ func (s *session) chat(m *wire.Say) {
 		s.socket.send(faultOf(errFlood))
 		return
 	}
-	s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
+	s.say(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
 }
 
 func wireChat(c *control.Chat, epoch uint64) *wire.Chat {

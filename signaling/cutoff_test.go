@@ -49,8 +49,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestAnEdgeThatIsCutOffSendsItsClientsOn, but only where another one is ready for them.
-func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
+// TestASignalingNodeThatIsCutOffSendsItsClientsOn, but only where another one is ready for them.
+func TestASignalingNodeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))

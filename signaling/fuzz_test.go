@@ -35,7 +35,7 @@ func loneServer(f *testing.F) (s *Server, token string) {
 	pool := control.NewPool(key, control.DefaultConfig())
 	f.Cleanup(pool.Close)
 	placer := &fakePlacer{pins: map[ring.RoomID]pin.Pin{}, notes: map[string]string{}}
-	config := DefaultConfig("edge")
+	config := DefaultConfig("signaling-1")
 	config.Dev = true
 	s, err = New(config, Parts{
 		Placer: placer, Pool: pool, Views: newFakeViews(), Store: placer, Keys: keys, Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},

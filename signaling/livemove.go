@@ -85,7 +85,7 @@ func (s *session) migrated(m *wire.Migrated) {
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
 	if knows && m.Epoch == s.pin.Fence.Epoch && (m.How == wire.HowLive || s.cameLive) {
-		s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Arrived{Arrived: &control.Arrived{}}})
+		s.say(&control.PeerMessage{Message: &control.PeerMessage_Arrived{Arrived: &control.Arrived{}}})
 	}
 }
 

@@ -40,9 +40,9 @@ func (s *session) express(m wire.Message) error {
 	}
 	switch m := m.(type) {
 	case *wire.Hand:
-		s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Hand{Hand: &control.Hand{Raised: m.Raised}}})
+		s.say(&control.PeerMessage{Message: &control.PeerMessage_Hand{Hand: &control.Hand{Raised: m.Raised}}})
 	case *wire.React:
-		s.say(&control.EdgeMessage{Message: &control.EdgeMessage_React{React: &control.React{Emoji: m.Emoji}}})
+		s.say(&control.PeerMessage{Message: &control.PeerMessage_React{React: &control.React{Emoji: m.Emoji}}})
 	}
 	return nil
 }

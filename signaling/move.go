@@ -125,7 +125,7 @@ func (s *session) repeat() {
 }
 
 // repeat makes up for what say loses.
-func (s *session) say(m *control.EdgeMessage) {
+func (s *session) say(m *control.PeerMessage) {
 	if s.link == nil {
 		return
 	}

@@ -166,8 +166,8 @@ func TestEventsOfALowerFenceAreDropped(t *testing.T) {
 	}
 }
 
-// TestResumeOnAnotherEdge takes a session from one signaling node to another.
-func TestResumeOnAnotherEdge(t *testing.T) {
+// TestResumeOnAnotherSignalingNode takes a session from one signaling node to another.
+func TestResumeOnAnotherSignalingNode(t *testing.T) {
 	r := newRig(t)
 	n, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", n.pin(firstEpoch))
@@ -281,9 +281,9 @@ func TestASilentNodeIsNeverLeft(t *testing.T) {
 	}
 }
 
-// TestABrokenEdgeReachesADeadNodesRoomByItself: the node dies and nobody tells the hub; the pin
+// TestASignalingNodeReachesADeadNodesRoomByItself: the node dies and nobody tells the hub; the pin
 // heals in the store, and the session finds it by asking.
-func TestABrokenEdgeReachesADeadNodesRoomByItself(t *testing.T) {
+func TestASignalingNodeReachesADeadNodesRoomByItself(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))

@@ -40,7 +40,7 @@ type node struct {
 type fakePeer struct {
 	entry      *control.Peer
 	generation uint64
-	stream     grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]
+	stream     grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]
 	end        context.CancelFunc
 	offered    bool
 }
@@ -64,7 +64,7 @@ func (n *node) pin(epoch uint64) pin.Pin {
 	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 7}, Node: n.id, Boot: n.boot, Control: n.control}
 }
 
-func (n *node) Attach(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+func (n *node) Attach(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (n *node) Attach(stream grpc.BidiStreamingServer[control.EdgeMessage, contr
 	if refused != nil {
 		return stream.Send(&control.PeerEvent{Fence: first.GetFence(), Event: &control.PeerEvent_Refused{Refused: refused}})
 	}
-	said := make(chan *control.EdgeMessage)
+	said := make(chan *control.PeerMessage)
 	go func() {
 		defer close(said)
 		for {
@@ -104,7 +104,7 @@ func (n *node) Attach(stream grpc.BidiStreamingServer[control.EdgeMessage, contr
 }
 
 // accept attaches a peer. The first word is sent under the lock, so it is the first.
-func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent], end context.CancelFunc) (*fakePeer, *control.Refused) {
+func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent], end context.CancelFunc) (*fakePeer, *control.Refused) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.attaches = append(n.attaches, a)
@@ -177,12 +177,12 @@ func (n *node) breakLinks() {
 }
 
 // hear reports whether the peer left.
-func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
+func (n *node) hear(p *fakePeer, m *control.PeerMessage) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name := p.entry.GetName()
 	switch e := m.GetMessage().(type) {
-	case *control.EdgeMessage_Offer:
+	case *control.PeerMessage_Offer:
 		n.heard = append(n.heard, fmt.Sprintf("%s offers %s fresh=%t slots=%d", name, e.Offer.GetId(), e.Offer.GetFresh(), len(e.Offer.GetSlots())))
 		p.offered, n.gone[p.entry.GetId()] = true, false
 		if n.silent {
@@ -191,23 +191,23 @@ func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
 		n.send(p, m.GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{
 			OfferId: e.Offer.GetId(), Sdp: "answer of " + string(n.id) + " to " + e.Offer.GetSdp(),
 		}}})
-	case *control.EdgeMessage_View:
+	case *control.PeerMessage_View:
 		n.heard = append(n.heard, fmt.Sprintf("%s views %d", name, len(e.View.GetWants())))
-	case *control.EdgeMessage_Arrived:
+	case *control.PeerMessage_Arrived:
 		n.heard = append(n.heard, name+" arrived")
-	case *control.EdgeMessage_Rename:
+	case *control.PeerMessage_Rename:
 		n.heard = append(n.heard, name+" renames "+e.Rename.GetName())
-	case *control.EdgeMessage_Mute:
+	case *control.PeerMessage_Mute:
 		n.heard = append(n.heard, fmt.Sprintf("%s mutes %v %t", name, e.Mute.GetSource(), e.Mute.GetMuted()))
-	case *control.EdgeMessage_Refresh:
+	case *control.PeerMessage_Refresh:
 		n.heard = append(n.heard, fmt.Sprintf("%s refreshes %v", name, e.Refresh.GetMids()))
-	case *control.EdgeMessage_Say:
+	case *control.PeerMessage_Say:
 		n.heard = append(n.heard, fmt.Sprintf("%s says %q %s", name, e.Say.GetText(), e.Say.GetId()))
-	case *control.EdgeMessage_Hand:
+	case *control.PeerMessage_Hand:
 		n.heard = append(n.heard, fmt.Sprintf("%s hand %t", name, e.Hand.GetRaised()))
-	case *control.EdgeMessage_React:
+	case *control.PeerMessage_React:
 		n.heard = append(n.heard, name+" reacts "+e.React.GetEmoji())
-	case *control.EdgeMessage_Leave:
+	case *control.PeerMessage_Leave:
 		n.heard = append(n.heard, name+" leaves")
 		delete(n.peers, p.entry.GetId())
 		return true

@@ -58,7 +58,7 @@ func (s *session) rename(m *wire.Rename) error {
 		return fmt.Errorf("%w: nothing of the name can be shown", wire.ErrMalformed)
 	}
 	s.who.Name = name
-	s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: name}}})
+	s.say(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: name}}})
 	return nil
 }
 

@@ -56,7 +56,7 @@ func (nobody) Follow(context.Context, [presence.Shards]presence.Cursor) (map[pre
 
 // quickly: on the busiest machine no lease lapses by itself.
 func quickly() presence.Timing {
-	return presence.Timing{TTL: time.Minute, Beat: time.Second, Sweep: 500 * time.Millisecond, Poll: 100 * time.Millisecond}
+	return presence.Timing{TTL: time.Minute, Heartbeat: time.Second, Sweep: 500 * time.Millisecond, Poll: 100 * time.Millisecond}
 }
 
 // peopled is a rig with a store of users, whose memory is not young, and a media node for the lobby.

@@ -83,7 +83,7 @@ func controlKind(k wire.Kind) control.Kind {
 }
 
 // known stands in for a slot table that the client left out.
-func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
+func offerMessage(o *wire.Offer, known []*control.Slot) *control.PeerMessage {
 	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
 		return &control.Sender{Mid: s.Mid, Source: controlSource(s.Source), Rid: s.Rid, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC}
@@ -96,22 +96,22 @@ func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
 			return &control.Slot{Mid: s.Mid, Kind: controlKind(s.Kind), Peer: string(s.Peer), Source: controlSource(s.Source)}
 		})
 	}
-	return &control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}}
+	return &control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}}
 }
 
-func viewMessage(v *wire.View) *control.EdgeMessage {
+func viewMessage(v *wire.View) *control.PeerMessage {
 	wants := each(v.Wants, func(w wire.Want) *control.Want {
 		return &control.Want{Peer: string(w.Peer), Source: controlSource(w.Source), Width: w.Width, Height: w.Height}
 	})
-	return &control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{Wants: wants}}}
+	return &control.PeerMessage{Message: &control.PeerMessage_View{View: &control.View{Wants: wants}}}
 }
 
-func muteMessage(source wire.Source, muted bool) *control.EdgeMessage {
-	return &control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: controlSource(source), Muted: muted}}}
+func muteMessage(source wire.Source, muted bool) *control.PeerMessage {
+	return &control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: controlSource(source), Muted: muted}}}
 }
 
-func refreshMessage(r *wire.Refresh) *control.EdgeMessage {
-	return &control.EdgeMessage{Message: &control.EdgeMessage_Refresh{Refresh: &control.Refresh{Mids: r.Mids}}}
+func refreshMessage(r *wire.Refresh) *control.PeerMessage {
+	return &control.PeerMessage{Message: &control.PeerMessage_Refresh{Refresh: &control.Refresh{Mids: r.Mids}}}
 }
 
 func each[A, B any, L ~[]A](list L, f func(A) B) []B {

@@ -164,7 +164,7 @@ func (l *Layer) receive(p *Packet) bool {
 }
 
 func (l *Layer) requestKeyframe(now time.Time) {
-	l.room.restless = true
+	l.room.viewersWait = true
 	if l.cfg.Kind == KindVideo && l.requests.request(now) {
 		l.sendPLI()
 	}
@@ -193,7 +193,7 @@ func (l *Layer) tick(now time.Time) {
 			l.requestKeyframe(now)
 		}
 	}
-	l.room.restless = l.room.restless || waiting || l.requests.pending
+	l.room.viewersWait = l.room.viewersWait || waiting || l.requests.pending
 }
 
 func (l *Layer) measure(elapsed time.Duration) {

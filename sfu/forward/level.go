@@ -56,7 +56,7 @@ func (r *Room) Demand() Demand {
 // SetLevel does not block.
 func (r *Room) SetLevel(level Level) {
 	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.layersChanged, r.restless = true, true }) // a busy loop looks soon by itself
+		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon by itself
 	}
 }
 

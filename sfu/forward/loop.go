@@ -53,7 +53,7 @@ func (r *Room) tickEvery() time.Duration {
 	switch {
 	case len(r.layers) == 0:
 		return idleInterval
-	case r.restless:
+	case r.viewersWait:
 		return tickInterval
 	default:
 		return calmInterval
@@ -118,7 +118,7 @@ func (r *Room) handle(p *Packet) {
 func (r *Room) tick(now time.Time) {
 	defer r.surviveTask()
 	r.takeBudgets()
-	r.restless = false
+	r.viewersWait = false
 	for _, l := range r.layers {
 		r.tickLayer(l, now)
 	}
@@ -147,7 +147,7 @@ func (r *Room) tick(now time.Time) {
 		}
 		for _, sub := range r.subscribers {
 			r.tickSubscriber(sub, now)
-			r.restless = r.restless || sub.short > 0
+			r.viewersWait = r.viewersWait || sub.short > 0
 		}
 	})
 }

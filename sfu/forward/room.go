@@ -92,7 +92,7 @@ type Room struct {
 	frozen           bool // assign nothing any more
 	apart            bool // some subscriber is
 	scarce           bool // somebody's slots are
-	restless         bool // viewers wait for something; see tickInterval
+	viewersWait      bool // see tickInterval
 	layersLooked     time.Time
 	scratch          []byte   // the packet being sent again
 	demands          []demand // of one subscriber
@@ -226,7 +226,7 @@ func (r *Room) takeBudgets() {
 	for peer, budget := range r.budgets {
 		if sub := r.subscribers[peer]; sub != nil {
 			sub.budget = budget
-			r.layersChanged, r.restless = true, true
+			r.layersChanged, r.viewersWait = true, true
 		}
 	}
 	clear(r.budgets)

@@ -63,12 +63,12 @@ type Opening struct {
 	Path         uint64        // bits per second, as last told; 0: unlimited
 }
 
-func (o Opening) message() *control.EdgeMessage {
+func (o Opening) message() *control.PeerMessage {
 	var floor *control.Egress
 	if o.Expect.Running {
 		floor = control.EgressProto(o.Expect.Floor())
 	}
-	return &control.EdgeMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
+	return &control.PeerMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.PeerMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
@@ -83,14 +83,14 @@ type Link struct {
 	Attached *control.Attached
 	Seq      uint64
 
-	stream grpc.BidiStreamingClient[control.EdgeMessage, control.PeerEvent]
+	stream grpc.BidiStreamingClient[control.PeerMessage, control.PeerEvent]
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
 	in     chan *control.PeerEvent
 	ends   sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
-	out     []*control.EdgeMessage
+	out     []*control.PeerMessage
 	sending bool
 	leaving bool // out takes no more
 	err     error
@@ -166,7 +166,7 @@ func (l *Link) Err() error {
 }
 
 // Send does not block: a full queue ends the link with ErrStuck.
-func (l *Link) Send(m *control.EdgeMessage) error {
+func (l *Link) Send(m *control.PeerMessage) error {
 	m.Fence = control.FenceProto(l.Pin.Fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *Link) startSending() {
 
 // Leave also closes the link.
 func (l *Link) Leave(reason string) {
-	err := l.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{Reason: reason}}})
+	err := l.Send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{Reason: reason}}})
 	l.mu.Lock()
 	if !l.leaving {
 		l.leaving = true
@@ -244,7 +244,7 @@ func (l *Link) send() {
 }
 
 // last: nothing will follow.
-func (l *Link) next() (m *control.EdgeMessage, last bool) {
+func (l *Link) next() (m *control.PeerMessage, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.out) == 0 {

@@ -27,15 +27,15 @@ const (
 type media struct {
 	control.UnimplementedMediaServer
 
-	attach func(grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error
+	attach func(grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error
 }
 
-func (m *media) Attach(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+func (m *media) Attach(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 	return m.attach(stream)
 }
 
 // dial serves attach and returns a client for it, and what the link is opened with.
-func dial(t *testing.T, attach func(grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error) (control.MediaClient, Opening) {
+func dial(t *testing.T, attach func(grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error) (control.MediaClient, Opening) {
 	t.Helper()
 	key, err := control.ParseClusterKey(hidden)
 	if err != nil {
@@ -71,7 +71,7 @@ func dial(t *testing.T, attach func(grpc.BidiStreamingServer[control.EdgeMessage
 }
 
 // welcome reads the Attach and answers it.
-func welcome(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+func welcome(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func welcome(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEv
 }
 
 func TestMessagesCarryTheFenceAndStaleEventsAreDropped(t *testing.T) {
-	heard := make(chan *control.EdgeMessage, 4)
-	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	heard := make(chan *control.PeerMessage, 4)
+	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 		if err := welcome(stream); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func TestMessagesCarryTheFenceAndStaleEventsAreDropped(t *testing.T) {
 			t.Errorf("heard seq %d, want %d", event.GetSeq(), want)
 		}
 	}
-	if err := link.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{}}}); err != nil {
+	if err := link.Send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{}}}); err != nil {
 		t.Fatal(err)
 	}
 	link.Leave("left")
@@ -124,22 +124,22 @@ func TestMessagesCarryTheFenceAndStaleEventsAreDropped(t *testing.T) {
 			t.Errorf("said under %v, %v", fence, err)
 		}
 		switch m.GetMessage().(type) {
-		case *control.EdgeMessage_Mute:
+		case *control.PeerMessage_Mute:
 			said = append(said, "mute")
-		case *control.EdgeMessage_Leave:
+		case *control.PeerMessage_Leave:
 			said = append(said, "leave")
 		}
 	}
 	if len(said) != 2 || said[0] != "mute" || said[1] != "leave" {
 		t.Errorf("said %v", said)
 	}
-	if err := link.Send(&control.EdgeMessage{}); !errors.Is(err, errClosed) {
+	if err := link.Send(&control.PeerMessage{}); !errors.Is(err, errClosed) {
 		t.Errorf("Send after Leave = %v", err)
 	}
 }
 
 func TestRefusalsAreTyped(t *testing.T) {
-	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 		if _, err := stream.Recv(); err != nil {
 			return err
 		}
@@ -157,15 +157,15 @@ func TestRefusalsAreTyped(t *testing.T) {
 // TestAFrozenNodeIsOnlyUnreachable has a node that accepts the stream and says nothing,
 // and one that says the wrong thing.
 func TestAFrozenNodeIsOnlyUnreachable(t *testing.T) {
-	for name, attach := range map[string]func(grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error{
-		"silent": func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	for name, attach := range map[string]func(grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error{
+		"silent": func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 			<-stream.Context().Done()
 			return nil
 		},
-		"confused": func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+		"confused": func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 			return stream.Send(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{}}})
 		},
-		"short": func(grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error { return nil },
+		"short": func(grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, opening := dial(t, attach)
@@ -182,7 +182,7 @@ func TestAFrozenNodeIsOnlyUnreachable(t *testing.T) {
 
 // TestSendNeverBlocks fills the stream of a node that reads nothing.
 func TestSendNeverBlocks(t *testing.T) {
-	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 		if err := welcome(stream); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func TestSendNeverBlocks(t *testing.T) {
 	defer link.Close()
 	big := make([]byte, 64<<10)
 	for range 10 * outboundMessages {
-		err = link.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: &control.Offer{Sdp: string(big)}}})
+		err = link.Send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: &control.Offer{Sdp: string(big)}}})
 		if err != nil {
 			break
 		}
@@ -212,7 +212,7 @@ func TestSendNeverBlocks(t *testing.T) {
 }
 
 func TestALinkEndsWithItsContext(t *testing.T) {
-	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	client, opening := dial(t, func(stream grpc.BidiStreamingServer[control.PeerMessage, control.PeerEvent]) error {
 		if err := welcome(stream); err != nil {
 			return err
 		}

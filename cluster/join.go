@@ -43,13 +43,35 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
+// unjoined says once that nobody else was reached for unjoinedFor.
+type unjoined struct {
+	since time.Time
+	said  bool
+}
+
+const unjoinedFor = 10 * time.Second
+
+func (u *unjoined) due(present int, now time.Time) bool {
+	if present > 1 || u.since.IsZero() {
+		*u = unjoined{since: now}
+	}
+	if u.said || now.Sub(u.since) < unjoinedFor {
+		return false
+	}
+	u.said = true
+	return true
+}
+
 // joinSeeds also asks the last peers while partitioned: this node may be its own seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
 	}
 	wait := backoff.Backoff{First: joinBackoffFirst, Most: joinBackoffMost}
-	var peak peakMembership
+	var (
+		peak  peakMembership
+		alone unjoined
+	)
 	observe := func() { peak = peak.observe(c.present(), c.addresses.all(), time.Now()) }
 	for ctx.Err() == nil {
 		joined := c.exchange(ctx, list, c.config.Join)
@@ -58,6 +80,10 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		}
 		partitioned := peak.partitioned(c.present())
 		observe()
+		if alone.due(c.present(), time.Now()) {
+			c.log.Warn("no other node is reached: --join must name nodes that live, the gossip port must be open for TCP and UDP, "+
+				"and all nodes need one cluster key and one --cluster", "join", c.config.Join)
+		}
 		if joined == 0 || partitioned {
 			pause := wait.Next()
 			backoff.Sleep(ctx, pause/2+rand.N(pause)) // out of step with others

@@ -46,3 +46,18 @@ func TestPartitionedRemembersItsPeers(t *testing.T) {
 		t.Errorf("%d are remembered, want %d", len(many.lastPeers), maxLastPeers)
 	}
 }
+
+func TestWhoReachesNobodyIsTold(t *testing.T) {
+	var u unjoined
+	at := time.Unix(1, 0)
+	for _, look := range []struct {
+		after   time.Duration
+		present int
+		due     bool
+	}{{0, 1, false}, {9, 1, false}, {1, 1, true}, {60, 1, false}, {1, 2, false}, {9, 1, false}, {1, 1, true}} {
+		at = at.Add(look.after * time.Second)
+		if got := u.due(look.present, at); got != look.due {
+			t.Errorf("at %v with %d: %t, want %t", at.Unix(), look.present, got, look.due)
+		}
+	}
+}

@@ -25,6 +25,7 @@ var floors = [][]string{
 	{"."},
 	{"cli"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
+	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
 	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "web"},
@@ -201,7 +202,7 @@ var bans = []ban{
 	},
 	{
 		"lab/devcluster",
-		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load"},
+		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load", "lab/docker"},
 		true,
 		"production code never supervises processes",
 	},
@@ -213,9 +214,15 @@ var bans = []ban{
 	},
 	{
 		"lab/hosts",
-		[]string{"cli", "lab/e2e", "lab/chaos"},
+		[]string{"cli", "lab/e2e", "lab/chaos", "lab/docker"},
 		true,
 		"network namespaces are for the lab",
+	},
+	{
+		"lab/docker",
+		[]string{"cli"},
+		true,
+		"production code knows no container engine",
 	},
 	{
 		"lab/peer",
@@ -433,7 +440,7 @@ func TestTheBinaryOfNodesLinksNothingOfTheLab(t *testing.T) {
 	}
 	lab := []string{
 		"github.com/chromedp", "github.com/alicebob/miniredis",
-		module + "/lab/chaos", module + "/lab/load", module + "/lab/browser", module + "/lab/peer", module + "/lab/hosts", module + "/lab/measure",
+		module + "/lab/chaos", module + "/lab/load", module + "/lab/browser", module + "/lab/peer", module + "/lab/hosts", module + "/lab/measure", module + "/lab/docker",
 	}
 	has := func(packages []string, prefix string) bool {
 		return slices.ContainsFunc(packages, func(p string) bool { return under(p, prefix) })

@@ -14,13 +14,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/docker"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
 type chaosCommand struct {
-	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
+	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, rolling, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
 	Trials   int           `default:"3" help:"How often."`
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
@@ -35,6 +36,7 @@ type chaosCommand struct {
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
 	URL      string        `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
+	Compose  string        `placeholder:"PROJECT" help:"Hurt the containers of this Compose project, which runs docker-compose.yml. No browsers."`
 	Redis    string        `placeholder:"URL" help:"The store of the cluster that is started for the run, which others may use too; without it an embedded one."`
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
 	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
@@ -57,6 +59,9 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	}
 	if c.Redis != "" && c.running() {
 		return faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
+	}
+	if c.Compose != "" && (c.Running || c.State != "" || c.URL != "" || o.Browsers > 0) {
+		return faults(errors.New("--compose goes with neither --running, --state, --url nor --browsers: the page of docker-compose.yml wants a click"))
 	}
 	inHosts, err := c.wantsHosts(s)
 	switch {
@@ -99,7 +104,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	browsers := c.Browsers
 	if browsers == -1 {
 		browsers = 0
-		if browser.Path() != "" {
+		if browser.Path() != "" && c.Compose == "" {
 			browsers = 2
 		}
 	}
@@ -114,6 +119,14 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	if hosts.Alone() {
 		return startHosts(ctx, o, s)
+	}
+	if c.Compose != "" {
+		containers, err := docker.Find(ctx, c.Compose)
+		if err != nil {
+			return nil, faults(err)
+		}
+		o.Cluster, o.Network = containers.Client(), docker.Network{Cluster: containers}
+		return containers.Close, nil
 	}
 	if !c.running() {
 		self, err := ownBinary()

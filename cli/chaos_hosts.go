@@ -19,7 +19,7 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 	if hosts.Alone() {
 		return true, nil
 	}
-	if !chaos.NeedsHosts(name) && (name != chaos.Soak || c.running() || c.Redis != "") {
+	if c.Compose != "" || !chaos.NeedsHosts(name) && (name != chaos.Soak || c.running() || c.Redis != "") {
 		return false, nil
 	}
 	if c.Redis != "" {
@@ -40,7 +40,9 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 }
 
 // running reports whether the cluster is somebody's.
-func (c *chaosCommand) running() bool { return c.Running || c.State != "" || c.URL != "" }
+func (c *chaosCommand) running() bool {
+	return c.Running || c.State != "" || c.URL != "" || c.Compose != ""
+}
 
 // runAlone runs this command line again in a network of its own.
 func runAlone(ctx context.Context) error {

@@ -20,7 +20,7 @@ func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client,
 	if c.Logs == "" && (kept || c.running()) {
 		return nil
 	}
-	status, err := cluster.Status(context.WithoutCancel(ctx)) // also of a run that was interrupted
+	from, err := cluster.LogDir(context.WithoutCancel(ctx)) // also of a run that was interrupted
 	if err != nil {
 		return fmt.Errorf("ask where the logs are: %w", err)
 	}
@@ -30,7 +30,7 @@ func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client,
 			return fmt.Errorf("keep the logs: %w", err)
 		}
 	}
-	if err := copyLogs(dir, status.LogDir); err != nil {
+	if err := copyLogs(dir, from); err != nil {
 		return err
 	}
 	for i, e := range evidence {

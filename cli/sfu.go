@@ -21,6 +21,7 @@ type sfuCommand struct {
 	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
 	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
+	MediaTCP         string        `default:"same" placeholder:"PORT" help:"TCP port of media, for browsers whose UDP is blocked: 'same' as --media-listen, another one, or 'off'."`
 	MediaAdvertise   []string      `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
 	MediaSTUN        []string      `name:"media-stun" placeholder:"HOST:PORT" help:"Instead of --media-advertise: STUN servers that are asked at the start which address the media port has outside. The NAT must keep the port."`
 	EgressBits       uint64        `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
@@ -52,6 +53,7 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	cfg := sfu.DefaultConfig()
 	cfg.Node, cfg.Boot = ring.NodeID(name), newBoot()
 	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
+	cfg.MediaTCP = c.MediaTCP
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
 	cfg.EgressBatch, cfg.DrainTimeout = c.EgressBatch, c.DrainTimeout

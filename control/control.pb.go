@@ -4605,6 +4605,7 @@ type DrainReply struct {
 	Draining      bool                   `protobuf:"varint,3,opt,name=draining,proto3" json:"draining,omitempty"`
 	Rooms         uint32                 `protobuf:"varint,4,opt,name=rooms,proto3" json:"rooms,omitempty"` // that are still here, those handed over and not yet empty included
 	Peers         uint32                 `protobuf:"varint,5,opt,name=peers,proto3" json:"peers,omitempty"`
+	WasDraining   bool                   `protobuf:"varint,6,opt,name=was_draining,json=wasDraining,proto3" json:"was_draining,omitempty"` // before this order; gossip tells of it late
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4672,6 +4673,13 @@ func (x *DrainReply) GetPeers() uint32 {
 		return x.Peers
 	}
 	return 0
+}
+
+func (x *DrainReply) GetWasDraining() bool {
+	if x != nil {
+		return x.WasDraining
+	}
+	return false
 }
 
 type ProcessRequest struct {
@@ -5364,14 +5372,15 @@ const file_control_proto_rawDesc = "" +
 	"\aundrain\x18\x01 \x01(\bR\aundrain\x12\x1f\n" +
 	"\vdeadline_ms\x18\x02 \x01(\rR\n" +
 	"deadlineMs\x12\x12\n" +
-	"\x04exit\x18\x03 \x01(\bR\x04exit\"|\n" +
+	"\x04exit\x18\x03 \x01(\bR\x04exit\"\x9f\x01\n" +
 	"\n" +
 	"DrainReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x1a\n" +
 	"\bdraining\x18\x03 \x01(\bR\bdraining\x12\x14\n" +
 	"\x05rooms\x18\x04 \x01(\rR\x05rooms\x12\x14\n" +
-	"\x05peers\x18\x05 \x01(\rR\x05peers\"*\n" +
+	"\x05peers\x18\x05 \x01(\rR\x05peers\x12!\n" +
+	"\fwas_draining\x18\x06 \x01(\bR\vwasDraining\"*\n" +
 	"\x0eProcessRequest\x12\x18\n" +
 	"\acollect\x18\x01 \x01(\bR\acollect\"\x8d\x01\n" +
 	"\fProcessReply\x12\x12\n" +

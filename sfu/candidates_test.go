@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -11,11 +12,12 @@ import (
 func TestCandidatesInTheAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*Config)
-		want []string // the addresses of all candidates; nil for at least one
+		want []string // the addresses of all candidates of each protocol; nil for at least one
 	}{
 		"bound to one address": {func(*Config) {}, []string{"127.0.0.1"}},
 		"bound to all":         {func(c *Config) { c.MediaAddress = ":0" }, nil},
 		"behind a NAT":         {func(c *Config) { c.AdvertiseIPs = []string{"203.0.113.7"} }, []string{"203.0.113.7"}},
+		"without TCP":          {func(c *Config) { c.MediaTCP = MediaTCPOff }, []string{"127.0.0.1"}},
 		"bound to all, behind a NAT": {
 			func(c *Config) { c.MediaAddress, c.AdvertiseIPs = "0.0.0.0:0", []string{"203.0.113.7"} }, []string{"203.0.113.7"},
 		},
@@ -30,20 +32,31 @@ func TestCandidatesInTheAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := map[string]bool{}
+			found, byTCP := map[string]bool{}, map[string]bool{}
 			for l := range strings.SplitSeq(answer, "\r\n") {
 				words := strings.Fields(l)
 				if !strings.HasPrefix(l, "a=candidate:") || len(words) < 8 || words[1] != "1" {
 					continue
 				}
-				if words[2] != "udp" || words[7] != "host" || words[5] != port {
+				switch {
+				case words[7] != "host" || words[5] != port:
 					t.Errorf("unexpected candidate %s", l)
+				case words[2] == "udp":
+					found[words[4]] = true
+				case strings.HasSuffix(l, " tcptype passive"):
+					byTCP[words[4]] = true
 				}
-				found[words[4]] = true
 			}
 			t.Log(found)
 			if len(found) == 0 || c.want != nil && len(found) != len(c.want) {
 				t.Fatalf("candidates %v, want %v", found, c.want)
+			}
+			wantTCP := found
+			if name == "without TCP" {
+				wantTCP = nil
+			}
+			if !maps.Equal(byTCP, wantTCP) {
+				t.Errorf("candidates for TCP %v, want %v", byTCP, wantTCP)
 			}
 			for _, want := range c.want {
 				if !found[want] {

@@ -46,6 +46,12 @@ func newMediaClientWith(t testing.TB, profiles []dtls.SRTPProtectionProfile, tag
 	if profiles != nil {
 		settings.SetSRTPProtectionProfiles(profiles...)
 	}
+	return newMediaClientAs(t, settings, tag, publishes, slots, rids...)
+}
+
+// newMediaClientAs makes one with settings of Pion's.
+func newMediaClientAs(t testing.TB, settings webrtc.SettingEngine, tag byte, publishes bool, slots int, rids ...string) *mediaClient {
+	t.Helper()
 	settings.SetIncludeLoopbackCandidate(true)
 	engine := &webrtc.MediaEngine{}
 	if err := engine.RegisterDefaultCodecs(); err != nil {

@@ -19,6 +19,8 @@ type Config struct {
 
 	// MediaAddress is the UDP host:port of all media. Port 0 takes a free one: see Node.MediaAddress.
 	MediaAddress string
+	// MediaTCP is for clients whose UDP is blocked (RFC 6544): MediaTCPSame, MediaTCPOff, or a port.
+	MediaTCP string
 	// AdvertiseIPs replace the socket's addresses behind a one-to-one NAT or on all interfaces.
 	AdvertiseIPs []string
 	Loopback     bool
@@ -54,6 +56,7 @@ func DefaultConfig() Config {
 	return Config{
 		// Servers name their address: of several networks clients get one.
 		MediaAddress: "127.0.0.1:0",
+		MediaTCP:     MediaTCPSame,
 		EgressBatch:  true,
 		// 1 Gbit/s, less a fifth for retransmissions and growing rooms.
 		CeilingBitsPerSecond: 800_000_000,
@@ -89,6 +92,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := net.ResolveUDPAddr("udp", c.MediaAddress); err != nil {
 		faults = append(faults, fmt.Errorf("media address %q: %w", c.MediaAddress, err))
+	}
+	if err := checkMediaTCP(c.MediaTCP); err != nil {
+		faults = append(faults, err)
 	}
 	for _, ip := range c.AdvertiseIPs {
 		_, err := netip.ParseAddr(ip)

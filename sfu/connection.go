@@ -40,6 +40,7 @@ type connectionConfig struct {
 	canSubscribe bool
 	compatible   bool // DTLS failed before: offer all SRTP profiles
 	candidates   []netip.AddrPort
+	mediaTCP     uint16 // 0: none
 	pathStart    uint64 // bits per second of the client's path; 0: unlimited
 	onPath       func() // must not block
 	// onState hears of each change in order. It must not call the connection.
@@ -147,7 +148,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 	c.version++
 	answer := offer.Answer{
 		SessionID: c.session, Version: c.version, Ufrag: credentials.Ufrag, Password: credentials.Password,
-		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.candidates, CanPublish: c.canPublish, CanSubscribe: c.canSubscribe,
+		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.candidates, TCPPort: c.mediaTCP, CanPublish: c.canPublish, CanSubscribe: c.canSubscribe,
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
@@ -211,7 +212,7 @@ func (c *connection) arrange(o *offer.Offer) {
 func (c *connection) newSlot(line *offer.Section) *slot {
 	s := &slot{ssrc: c.newSSRC(), audio: line.Audio, stream: c.newStream(line.Audio)}
 	c.bySSRC[s.ssrc] = s
-	writer := c.conn.Writer(c.batch)
+	writer := c.conn.Writer(c.batch, !line.Audio)
 	cfg := forward.SlotConfig{
 		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,

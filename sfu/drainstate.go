@@ -68,15 +68,17 @@ func (n *Node) emptyGrace() time.Duration {
 	return n.cfg.Grace
 }
 
-// Undrain lets the node take rooms again.
-func (n *Node) Undrain() {
+// Undrain lets the node take rooms again, and reports whether it was draining.
+func (n *Node) Undrain() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.drain != nil {
+	drained := n.drain != nil
+	if drained {
 		n.drain = nil
 		n.log.Info("node takes rooms again")
 	}
 	n.tellDrain()
+	return drained
 }
 
 // DrainChanged signals each change of a drain, for one reader.
@@ -115,8 +117,9 @@ func (n *Node) serve(ctx context.Context, r *room) {
 
 func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
 	n := s.node
+	drained := n.DrainState().Draining
 	if request.GetUndrain() {
-		n.Undrain()
+		drained = n.Undrain()
 	} else {
 		deadline := time.Duration(request.GetDeadlineMs()) * time.Millisecond
 		if deadline > maxDrain {
@@ -127,5 +130,6 @@ func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*cont
 	now := n.DrainState()
 	return &control.DrainReply{
 		Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Draining: now.Draining, Rooms: uint32(now.Rooms), Peers: uint32(now.Peers),
+		WasDraining: drained,
 	}, nil
 }

@@ -64,31 +64,15 @@ type Node struct {
 	reachable reachable
 }
 
-// New binds the media socket and starts nothing.
+// New binds the media sockets and starts nothing.
 func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure SFU: %w", err)
 	}
-	address, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
+	media, err := listen(cfg, log)
 	if err != nil {
-		return nil, fmt.Errorf("resolve media address %s: %w", cfg.MediaAddress, err)
+		return nil, err
 	}
-	sockets, err := egress.Listen(address, cores())
-	if len(sockets) == 0 {
-		return nil, fmt.Errorf("bind media socket: %w", err)
-	}
-	if err != nil {
-		log.Warn("media is read on fewer cores", "wanted", cores(), "sockets", len(sockets), "error", err)
-	}
-	for _, socket := range sockets {
-		for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {
-			if err := set(socketBuffer); err != nil {
-				log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
-			}
-		}
-	}
-	batch := cfg.EgressBatch && runtime.GOOS == "linux"
-	media := egress.New(egress.Options{Gather: batch, Segment: batch}, sockets...)
 	log = log.With("node", string(cfg.Node))
 	guard := panics.New()
 	return &Node{
@@ -157,6 +141,9 @@ func (n *Node) Run(ctx context.Context) error {
 	media.Wait()
 	return err
 }
+
+// MediaTCP is the port of media over TCP, 0 for none.
+func (n *Node) MediaTCP() uint16 { return n.socket.StreamAddr().Port() }
 
 // MediaIPs are the addresses in answers to clients.
 func (n *Node) MediaIPs() []string {

@@ -287,7 +287,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	}
 	return connect(r.node.transport, o, connectionConfig{
 		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
-		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
+		compatible: n.present != nil && n.present.needsCompatible(), candidates: told, mediaTCP: r.node.MediaTCP(),
 		pathStart: path, onPath: func() { r.news.path(p.id) },
 		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {

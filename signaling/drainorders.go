@@ -126,9 +126,6 @@ func joined(names []ring.NodeID) string {
 // drainOrder refuses what would lead nowhere.
 func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
 	if r.Method == http.MethodDelete {
-		if !node.Draining {
-			return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeNotDraining, "%s is not draining: it takes rooms.", node.ID)
-		}
 		return control.DrainOrder{Undrain: true}, nil
 	}
 	var wanted struct {
@@ -169,6 +166,8 @@ func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order contro
 	case reply.GetBoot() != string(node.Boot):
 		return drainAnswer{}, drainFaultOf(http.StatusServiceUnavailable, codeDrainRefused,
 			"%s was restarted just now: look again, then repeat the order.", node.ID)
+	case order.Undrain && !reply.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
+		return drainAnswer{}, drainFaultOf(http.StatusConflict, codeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
 	s.log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
 	answer := s.drainOf(ctx, node)

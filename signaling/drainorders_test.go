@@ -18,8 +18,9 @@ import (
 
 // fakeDrain is what a fake media node was told.
 type fakeDrain struct {
-	asked *control.DrainRequest
-	fail  bool
+	asked    *control.DrainRequest
+	draining bool
+	fail     bool
 }
 
 func (n *node) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
@@ -29,7 +30,9 @@ func (n *node) Drain(_ context.Context, request *control.DrainRequest) (*control
 	if n.drain.fail {
 		return nil, status.Error(codes.Unavailable, "broken")
 	}
-	return &control.DrainReply{Node: string(n.id), Boot: string(n.boot), Draining: !request.GetUndrain(), Rooms: 2, Peers: 5}, nil
+	was := n.drain.draining
+	n.drain.draining = !request.GetUndrain()
+	return &control.DrainReply{Node: string(n.id), Boot: string(n.boot), Draining: n.drain.draining, Rooms: 2, Peers: 5, WasDraining: was}, nil
 }
 
 // TestAnOperatorDrains a node, and every mistake gets a sentence.
@@ -67,6 +70,8 @@ func TestAnOperatorDrains(t *testing.T) {
 	})
 	ask("POST", path, "", 503, "did not take the order")
 	one.set(func() { one.drain.fail = false })
+	ask("DELETE", path, "", 200, `"draining":false`) // gossip has not told of the drain
+	ask("DELETE", path, "", 409, "not draining")
 
 	e.Hub().Stays("lobby", "no node has headroom")
 	draining := r.views.View().Nodes[one.id]

@@ -173,6 +173,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	if w.Expect.Calm {
 		trial.Note = w.calmNote()
 	}
+	if w.Expect.All { // From the first fault to the last node's move says nothing.
+		trial.Clients, trial.Note = nil, c.crowd.gapsNote()
+	}
 	if settled != nil {
 		trial.Note = strings.TrimSpace(trial.Note + " not settled: " + settled.Error())
 	}

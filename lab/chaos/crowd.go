@@ -229,9 +229,10 @@ func (p *person) observe(m peer.Moment) {
 	}
 }
 
-// mark begins a trial: earlier moments are forgotten.
+// mark begins a trial: earlier moments and gaps are forgotten.
 func (c *crowd) mark() {
 	for _, p := range c.people {
+		p.peer.ForgetGaps()
 		p.mu.Lock()
 		p.moments = nil
 		p.mu.Unlock()

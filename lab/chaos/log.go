@@ -29,14 +29,18 @@ type Entry struct {
 func (c *Chaos) logs(ctx context.Context) ([]Entry, error) {
 	status, err := c.cluster.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask where the logs are: %w", err)
+		return nil, fmt.Errorf("ask for the nodes: %w", err)
+	}
+	dir, err := c.cluster.LogDir(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var all []Entry
 	for _, n := range status.Nodes {
 		if n.Role != devcluster.RoleSignaling && n.Role != devcluster.RoleSFU {
 			continue
 		}
-		file, err := os.Open(filepath.Join(status.LogDir, n.Name+".log"))
+		file, err := os.Open(filepath.Join(dir, n.Name+".log"))
 		if err != nil {
 			return all, fmt.Errorf("read the log of %s: %w", n.Name, err)
 		}

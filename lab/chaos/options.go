@@ -109,7 +109,10 @@ func (o Options) suits(status devcluster.Status) error {
 		case devcluster.RoleFront:
 		}
 	}
+	s, _ := find(o.Scenario)
 	switch {
+	case !o.Cluster.Supervised() && !o.can(s):
+		return fmt.Errorf("%s needs a cluster of processes, which a run starts for itself: leave --compose away", o.Scenario)
 	case NeedsHosts(o.Scenario) && o.Network == nil:
 		return fmt.Errorf("%s needs a cluster whose nodes are hosts, which a run starts for itself", o.Scenario)
 	case sfu < minSFU || signaling < 2:

@@ -23,6 +23,7 @@ const (
 	DoubleFault       Name = "death-during-rehoming"
 	Drain             Name = "drain"
 	DrainCrash        Name = "death-during-drain"
+	Rolling           Name = "rolling"
 	Crowd             Name = "crowd"
 	Partition         Name = "partition"
 	HalfPartition     Name = "half-partition"
@@ -113,6 +114,10 @@ func ofProcesses() []scenario {
 		{
 			name: DrainCrash, sentence: "a media node drains, and it, another media node or a signaling node dies at a random moment or a named step of that",
 			expect: moves, soak: true, prepare: armEveryOther, strike: drainUnderFire,
+		},
+		{
+			name: Rolling, sentence: "every node is replaced, one after the other: it drains, ends, and is started again",
+			expect: Expect{Moves: true, Smooth: true, All: true}, soak: true, strike: replaceAll,
 		},
 		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, once: true, prepare: awaitMeasured, strike: killCrowded},
 	}
@@ -208,5 +213,18 @@ func NeedsHosts(name Name) bool {
 }
 
 func (o Options) soakFaults() []Name {
-	return those(func(s scenario) bool { return s.soak && (o.Network != nil || !s.hosts()) })
+	return those(func(s scenario) bool { return s.soak && o.can(s) })
+}
+
+// can reports whether the cluster can be hurt so. Containers take no variables that make them die at a step, and can be cut off
+// from everybody only.
+func (o Options) can(s scenario) bool {
+	switch {
+	case o.Cluster.Supervised():
+		return o.Network != nil || !s.hosts()
+	case s.hosts():
+		return s.name == Partition
+	default:
+		return s.name != DoubleFault && s.name != DrainCrash && s.name != Calm
+	}
 }

@@ -67,7 +67,7 @@ func Judge(w *World) []Verdict {
 		{GossipWasLossy, w.Expect.Calm},
 		{OneOwner, true},
 		{EpochsGrow, true},
-		{Surgical, !w.Expect.Calm},
+		{Surgical, !w.Expect.Calm && !w.Expect.All},
 		{NothingMoved, w.Expect.Calm},
 		{NoOrphan, true},
 		{MovedOnce, !w.Expect.Calm},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -35,3 +36,27 @@ func TestVictimsLeaveARoomToBeSpared(t *testing.T) {
 		}
 	}
 }
+
+// TestContainersAreHurtAsAnEngineCan: nothing is drawn that only processes or hosts can suffer.
+func TestContainersAreHurtAsAnEngineCan(t *testing.T) {
+	processes := Options{Cluster: &devcluster.Client{}}
+	containers := Options{Cluster: devcluster.ClientOf(noNodes{}, devcluster.Access{}), Network: &cables{}}
+	for name, want := range map[Name]string{
+		Kill: "both", Freeze: "both", Drain: "both", Rolling: "both", DoubleFault: "processes", DrainCrash: "processes", Partition: "containers", Loss: "none",
+	} {
+		got := "none"
+		switch inProcesses, inContainers := slices.Contains(processes.soakFaults(), name), slices.Contains(containers.soakFaults(), name); {
+		case inProcesses && inContainers:
+			got = "both"
+		case inProcesses:
+			got = "processes"
+		case inContainers:
+			got = "containers"
+		}
+		if got != want {
+			t.Errorf("%s is for %s, want %s", name, got, want)
+		}
+	}
+}
+
+type noNodes struct{ devcluster.Nodes }

@@ -44,6 +44,7 @@ type Expect struct {
 	Stays   bool // a media node is hurt in a way that must move nothing and stop no media
 	Smooth  bool // the rooms of the struck media node move, and its media goes on until they have
 	Calm    bool // nothing is hurt
+	All     bool // every media node is struck, one after the other: no room is spared
 	Returns bool // the struck media nodes live on, and take new rooms when they can be reached again
 }
 

@@ -10,14 +10,44 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// Client speaks to a running supervisor.
+// Nodes is a cluster whose nodes are no processes of a supervisor.
+type Nodes interface {
+	Status(ctx context.Context) (Status, error)
+	Kill(ctx context.Context, name string, signal syscall.Signal) error
+	StartNode(ctx context.Context, name string, env ...string) (Node, error)
+	// Replace ends a node by SIGTERM and starts one of its name.
+	Replace(ctx context.Context, name string) error
+	// LogDir has every node's log so far.
+	LogDir(ctx context.Context) (string, error)
+}
+
+// Client speaks to a running supervisor, or to other Nodes.
 type Client struct {
 	state stateFile
 	http  *http.Client
+	nodes Nodes // nil: a supervisor's
+}
+
+// ClientOf speaks to nodes that no supervisor runs.
+func ClientOf(nodes Nodes, access Access) *Client {
+	c := newClient(stateFile{Access: access})
+	c.nodes = nodes
+	return c
+}
+
+// Supervised reports whether the nodes are processes, which can be started with other variables.
+func (c *Client) Supervised() bool { return c == nil || c.nodes == nil }
+
+func newClient(state stateFile) *Client {
+	return &Client{state: state, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // Find returns a client of the cluster with this state file, or of the user's only one.
@@ -63,11 +93,14 @@ func open(path string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{state: state, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
+	return newClient(state), nil
 }
 
 // Status describes the cluster.
 func (c *Client) Status(ctx context.Context) (Status, error) {
+	if c.nodes != nil {
+		return c.nodes.Status(ctx)
+	}
 	var status Status
 	err := c.call(ctx, http.MethodGet, "/status", nil, &status)
 	return status, err
@@ -86,14 +119,55 @@ func (c *Client) MessengerToken(room, name string, people int) (string, error) {
 
 // Kill sends a signal to a node. After SIGKILL it returns when the process is gone.
 func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) error {
+	if c.nodes != nil {
+		return c.nodes.Kill(ctx, name, sig)
+	}
 	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)
 }
 
 // StartNode starts a dead node again and returns when the cluster sees it. The variables (KEY=VALUE) are for this run.
 func (c *Client) StartNode(ctx context.Context, name string, env ...string) (Node, error) {
+	if c.nodes != nil {
+		return c.nodes.StartNode(ctx, name, env...)
+	}
 	var node Node
 	err := c.call(ctx, http.MethodPost, "/nodes/"+name+"/start", startRequest{Env: env}, &node)
 	return node, err
+}
+
+// Replace ends a node by SIGTERM, waits for its end, and starts it again.
+func (c *Client) Replace(ctx context.Context, name string) error {
+	if c.nodes != nil {
+		return c.nodes.Replace(ctx, name)
+	}
+	if err := c.Kill(ctx, name, syscall.SIGTERM); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, replaceLimit)
+	defer cancel()
+	for backoff.Sleep(ctx, readyPoll) {
+		status, err := c.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(status.Nodes, func(n Node) bool { return n.Name == name && n.State == StateDead }) {
+			_, err := c.StartNode(ctx, name)
+			return err
+		}
+	}
+	return fmt.Errorf("%s has not ended within %v of SIGTERM", name, replaceLimit)
+}
+
+// replaceLimit is longer than a drain, and the restarts after it.
+const replaceLimit = 90 * time.Second
+
+// LogDir is where every node's log is, as NAME.log.
+func (c *Client) LogDir(ctx context.Context) (string, error) {
+	if c.nodes != nil {
+		return c.nodes.LogDir(ctx)
+	}
+	status, err := c.Status(ctx)
+	return status.LogDir, err
 }
 
 // AddSFU starts one more media node and returns when the cluster sees it.
@@ -110,8 +184,8 @@ func (c *Client) Stop(ctx context.Context) error {
 
 // Logs returns the end of a node's log, over all its runs.
 func (c *Client) Logs(ctx context.Context, name string) (string, error) {
-	status, err := c.Status(ctx)
-	return logTail(filepath.Join(status.LogDir, name+".log")), err
+	dir, err := c.LogDir(ctx)
+	return logTail(filepath.Join(dir, name+".log")), err
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {

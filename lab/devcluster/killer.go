@@ -3,7 +3,6 @@ package devcluster
 import (
 	"context"
 	"net"
-	"net/http"
 	"os"
 	"syscall"
 )
@@ -24,9 +23,7 @@ func NewKiller() *Killer {
 	if address == "" || token == "" || !Supervised() {
 		return nil
 	}
-	return &Killer{client: &Client{
-		state: stateFile{Control: address, Token: token}, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-	}}
+	return &Killer{client: newClient(stateFile{Control: address, Token: token})}
 }
 
 // Kill sends SIGKILL to a node and returns when its process is gone.

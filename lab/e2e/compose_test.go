@@ -48,14 +48,16 @@ func (c *composed) compose(args ...string) string {
 	return c.run("../..", tool.Find(c.t, "docker-compose"), append([]string{"-p", c.project}, args...)...)
 }
 
-// asInReadme runs a command that the README tells people.
+var composeService = regexp.MustCompile(`\b(sfu-\d|signaling-\d|front|redis)$`)
+
+// asInReadme runs a command that the README tells people, for whichever service.
 func (c *composed) asInReadme(args ...string) {
 	c.t.Helper()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	command := regexp.MustCompile(`sfu-\d`).ReplaceAllString("    docker-compose "+strings.Join(args, " "), "sfu-1")
+	command := composeService.ReplaceAllString("    docker-compose "+strings.Join(args, " "), "sfu-1")
 	if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(command) + `( +#.*)?$`).Match(readme) {
 		c.t.Errorf("the README does not say%s", command)
 	}

@@ -45,18 +45,15 @@ func TestCallsBehindAFirewall(t *testing.T) {
 		return
 	}
 	certFile, keyFile := trustedByBrowsers(t)
-	c, restartEnv := clusterOfHosts(t, certFile, keyFile)
-	var pages []string
-	for _, name := range []string{"signaling-1", "signaling-2"} {
-		node, err := c.Node(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, node.Addresses[devcluster.AddressHTTP])
-	}
+	c, restartEnv := clusterOfHosts(t, certFile, keyFile, turnPort)
+	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
 	secure := frontWithTLS(t, certFile, keyFile, pages)
+	media := hostsOf(t, addressesOf(t, c, devcluster.AddressMedia, "sfu-1", "sfu-2", "sfu-3"))
 	for _, o := range []office{
-		{name: "no UDP but TURN", path: "relay", filter: "udp dport " + turnPort + " accept; ip protocol udp drop"},
+		{
+			name: "TURN alone", path: "relay",
+			filter: "udp dport " + turnPort + " accept; ip protocol udp drop; ip daddr { " + media + " } drop",
+		},
 		{
 			name: "TCP to the page and TURN over TLS", path: "relay tls",
 			filter: fmt.Sprintf("tcp dport { %s, %s } accept; ip protocol udp drop; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages)),
@@ -68,6 +65,20 @@ func TestCallsBehindAFirewall(t *testing.T) {
 	} {
 		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
 	}
+}
+
+// addressesOf are those of one kind that nodes have told.
+func addressesOf(t *testing.T, c *devcluster.Cluster, kind string, names ...string) []string {
+	t.Helper()
+	var all []string
+	for _, name := range names {
+		node, err := c.Node(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, node.Addresses[kind])
+	}
+	return all
 }
 
 // runsAlone has a process of its own run the test, in an empty network, and is true in that.
@@ -185,8 +196,8 @@ func command(t *testing.T, input, name string, args ...string) {
 	}
 }
 
-// clusterOfHosts has signaling nodes that relay, and gives their environment.
-func clusterOfHosts(t *testing.T, certFile, keyFile string) (*devcluster.Cluster, map[string][]string) {
+// clusterOfHosts has signaling nodes that relay, unless the port of that is "", and gives their environment.
+func clusterOfHosts(t *testing.T, certFile, keyFile, turnPort string) (*devcluster.Cluster, map[string][]string) {
 	t.Helper()
 	names := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
 	network, err := hosts.Make(names)
@@ -205,7 +216,7 @@ func clusterOfHosts(t *testing.T, certFile, keyFile string) (*devcluster.Cluster
 			t.Fatal(err)
 		}
 		options.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
-		if strings.HasPrefix(name, "signaling") {
+		if turnPort != "" && strings.HasPrefix(name, "signaling") {
 			options.NodeEnv[name] = []string{
 				"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(h.IP, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(h.IP, turnsPort),
 				"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile,
@@ -281,13 +292,23 @@ func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 
 func ports(t *testing.T, addresses []string) string {
 	t.Helper()
+	return parts(t, addresses, func(_, port string) string { return port })
+}
+
+func hostsOf(t *testing.T, addresses []string) string {
+	t.Helper()
+	return parts(t, addresses, func(host, _ string) string { return host })
+}
+
+func parts(t *testing.T, addresses []string, part func(host, port string) string) string {
+	t.Helper()
 	var all []string
 	for _, address := range addresses {
-		_, port, err := net.SplitHostPort(address)
+		host, port, err := net.SplitHostPort(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, port)
+		all = append(all, part(host, port))
 	}
 	return strings.Join(all, ", ")
 }

@@ -76,7 +76,7 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	n.Writer = conn.Writer(media.NewBatch())
+	n.Writer = conn.Writer(media.NewBatch(), true)
 	known := conn.Credentials()
 	at := listening.LocalAddr().(*net.UDPAddr).AddrPort()
 	answer := o.Answer(&offer.Answer{

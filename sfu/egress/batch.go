@@ -1,7 +1,5 @@
 package egress
 
-import "net/netip"
-
 // Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: every loop that sends much has one
 // of its own, so that none waits for another.
 type Batch struct {
@@ -44,12 +42,13 @@ func (b *Batch) Space(size int) []byte {
 }
 
 // Put sends the first n bytes of the last Space at the next End, at once without a Begin. An error of the kernel at End is only counted.
-func (b *Batch) Put(n int, to netip.AddrPort) error {
+// Of what a slow TCP connection does not take whole frames are left out first.
+func (b *Batch) Put(n int, to Address, frame Frame) error {
 	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // The number of a zone is net's to look up.
-		b.queue.add(n, to)
+		b.queue.add(n, to, frame)
 		return nil
 	}
-	_, err := b.conn.WriteToAddrPort(b.queue.space(n), to)
+	_, err := b.conn.write(b.queue.space(n), to, frame)
 	if len(b.queue.packets) == 0 {
 		b.release()
 	}
@@ -57,10 +56,16 @@ func (b *Batch) Put(n int, to netip.AddrPort) error {
 }
 
 func (b *Batch) send() {
-	if len(b.queue.packets) > 0 {
-		b.socket.sender.send(b.queue)
-		b.queue.reset()
+	if len(b.queue.packets) == 0 {
+		return
 	}
+	for i := range b.queue.flows {
+		if f := &b.queue.flows[i]; f.to.Stream != nil {
+			f.to.Stream.putFlow(b.queue, f)
+		}
+	}
+	b.socket.sender.send(b.queue)
+	b.queue.reset()
 }
 
 func (b *Batch) release() {
@@ -80,20 +85,21 @@ type queue struct {
 	arena   []byte // the packets' bytes; never grows, so slices of it stay valid
 	packets []queued
 	flows   []flow
-	byTo    map[netip.AddrPort]int // index into flows
-	latest  int                    // the flow of the last packet
-	outbox  *outbox                // what the system's call needs
+	byTo    map[Address]int // index into flows
+	latest  int             // the flow of the last packet
+	outbox  *outbox         // what the system's call needs
 }
 
 // flow is the packets for one destination, in the order of writing.
 type flow struct {
-	to          netip.AddrPort
+	to          Address
 	first, last int // index into packets
 }
 
 type queued struct {
 	start, end int // in the arena
 	next       int // the flow's next packet, 0 for none: packet 0 is always a first
+	frame      Frame
 }
 
 func newQueue() *queue {
@@ -101,7 +107,7 @@ func newQueue() *queue {
 		arena:   make([]byte, 0, batchBytes),
 		packets: make([]queued, 0, batchPackets),
 		flows:   make([]flow, 0, batchPackets),
-		byTo:    make(map[netip.AddrPort]int),
+		byTo:    make(map[Address]int),
 		outbox:  newOutbox(),
 	}
 }
@@ -114,10 +120,10 @@ func (q *queue) space(size int) []byte {
 }
 
 // add takes in the packet that was written into space.
-func (q *queue) add(n int, to netip.AddrPort) {
+func (q *queue) add(n int, to Address, frame Frame) {
 	start, at := len(q.arena), len(q.packets)
 	q.arena = q.arena[:start+n]
-	q.packets = append(q.packets, queued{start: start, end: start + n})
+	q.packets = append(q.packets, queued{start: start, end: start + n, frame: frame})
 	if at > 0 && q.flows[q.latest].to == to { // A frame for one viewer.
 		q.extend(q.latest, at)
 		return

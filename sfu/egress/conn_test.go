@@ -27,12 +27,12 @@ func listen(tb testing.TB, network string) *net.UDPConn {
 	return conn
 }
 
-func to(conn *net.UDPConn) netip.AddrPort {
+func to(conn *net.UDPConn) Address {
 	address, ok := conn.LocalAddr().(*net.UDPAddr)
 	if !ok {
-		return netip.AddrPort{}
+		return Address{}
 	}
-	return netip.AddrPortFrom(address.AddrPort().Addr().Unmap(), uint16(address.Port))
+	return UDP(netip.AddrPortFrom(address.AddrPort().Addr().Unmap(), uint16(address.Port)))
 }
 
 // read gives the next packet, or nil when none comes for the time given.
@@ -50,9 +50,9 @@ func read(tb testing.TB, conn *net.UDPConn, limit time.Duration) []byte {
 }
 
 // put writes a packet as the transports do.
-func put(b *Batch, payload []byte, to netip.AddrPort) (int, error) {
+func put(b *Batch, payload []byte, to Address) (int, error) {
 	n := copy(b.Space(len(payload)), payload)
-	return n, b.Put(n, to)
+	return n, b.Put(n, to, 0)
 }
 
 func options() map[string]Options {
@@ -139,7 +139,7 @@ func TestOutsideOfAGatherNothingWaits(t *testing.T) {
 	write(other, "one")
 	other.End()
 	expect("one")
-	if _, err := c.WriteToAddrPort([]byte("unbatched"), to(r)); err != nil {
+	if _, err := c.Write([]byte("unbatched"), to(r)); err != nil {
 		t.Fatal(err)
 	}
 	expect("unbatched")
@@ -204,11 +204,11 @@ func TestOneRefusalCostsOneDestination(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := New(o, listen(t, "udp4"))
 			a, z := listen(t, "udp4"), listen(t, "udp4")
-			nobody := netip.MustParseAddrPort("[2001:db8::1]:9") // not in this socket's family
+			nobody := UDP(netip.MustParseAddrPort("[2001:db8::1]:9")) // not in this socket's family
 			batch := c.NewBatch()
 			batch.Begin()
 			for i := range 3 {
-				for _, to := range []netip.AddrPort{to(a), nobody, to(z)} {
+				for _, to := range []Address{to(a), nobody, to(z)} {
 					_, _ = put(batch, []byte{byte(i)}, to) // gathered or not, an error is counted
 				}
 			}
@@ -287,10 +287,10 @@ func TestDualStackSocket(t *testing.T) {
 	defer socket.Close()
 	c := New(Options{Gather: true, Segment: true}, socket)
 	r := listen(t, "udp4")
-	mapped := netip.AddrPortFrom(netip.AddrFrom16(to(r).Addr().As16()), to(r).Port())
+	mapped := UDP(netip.AddrPortFrom(netip.AddrFrom16(to(r).Addr().As16()), to(r).Port()))
 	b := c.NewBatch()
 	b.Begin()
-	for _, address := range []netip.AddrPort{to(r), mapped, mapped} {
+	for _, address := range []Address{to(r), mapped, mapped} {
 		if _, err := put(b, []byte("x"), address); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestDualStackSocket(t *testing.T) {
 
 func TestGatherAllocatesNothing(t *testing.T) {
 	c := New(Options{Gather: true, Segment: true}, listen(t, "udp4"))
-	destinations := []netip.AddrPort{to(listen(t, "udp4")), to(listen(t, "udp4"))}
+	destinations := []Address{to(listen(t, "udp4")), to(listen(t, "udp4"))}
 	batch, b := c.NewBatch(), make([]byte, 1200)
 	once := func() {
 		batch.Begin()

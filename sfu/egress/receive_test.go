@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"net/netip"
 	"runtime"
 	"sync"
 	"testing"
@@ -15,14 +14,14 @@ import (
 // arrivals are what the readers of a Conn took.
 type arrivals struct {
 	conn *Conn
-	at   netip.AddrPort
+	at   Address
 
 	mu      sync.Mutex // guards the fields below
 	packets int
 	bytes   int
-	readers map[netip.AddrPort]map[int]bool // of each sender
-	newest  map[netip.AddrPort]uint32       // number of each sender
-	late    int                             // packets that were overtaken
+	readers map[Address]map[int]bool // of each sender
+	newest  map[Address]uint32       // number of each sender
+	late    int                      // packets that were overtaken
 }
 
 // readAll binds sockets to one address and reads them until the test ends.
@@ -32,11 +31,11 @@ func readAll(t *testing.T, sockets int) *arrivals {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &arrivals{conn: New(Options{Gather: true}, bound...), at: to(bound[0]), readers: map[netip.AddrPort]map[int]bool{}, newest: map[netip.AddrPort]uint32{}}
+	a := &arrivals{conn: New(Options{Gather: true}, bound...), at: to(bound[0]), readers: map[Address]map[int]bool{}, newest: map[Address]uint32{}}
 	var reading sync.WaitGroup
 	for reader := range a.conn.Readers() {
 		reading.Go(func() {
-			err := a.conn.Receive(reader, func(b []byte, from netip.AddrPort) { a.take(reader, b, from) })
+			err := a.conn.Receive(reader, func(b []byte, from Address) { a.take(reader, b, from) }, nil)
 			if !errors.Is(err, net.ErrClosed) {
 				t.Errorf("reader %d ended with %v", reader, err)
 			}
@@ -51,7 +50,7 @@ func readAll(t *testing.T, sockets int) *arrivals {
 	return a
 }
 
-func (a *arrivals) take(reader int, b []byte, from netip.AddrPort) {
+func (a *arrivals) take(reader int, b []byte, from Address) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.packets++
@@ -86,7 +85,7 @@ func TestWhatOneAddressSendsComesToOneReader(t *testing.T) {
 	}
 	for n := range uint32(packets) {
 		for _, sender := range from {
-			if _, err := sender.WriteToUDPAddrPort(binary.BigEndian.AppendUint32(nil, n+1), a.at); err != nil {
+			if _, err := sender.WriteToUDPAddrPort(binary.BigEndian.AppendUint32(nil, n+1), a.at.AddrPort); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,7 +119,7 @@ func TestEverySocketSendsFromTheAddress(t *testing.T) {
 		}
 		b.End()
 		got := make([]byte, 10)
-		if n, from, err := r.ReadFromUDPAddrPort(got); n != 1 || got[0] != byte(i) || from != a.at || err != nil {
+		if n, from, err := r.ReadFromUDPAddrPort(got); n != 1 || got[0] != byte(i) || from != a.at.AddrPort || err != nil {
 			t.Fatalf("%d bytes from %v (%v), want packet %d from %v", n, from, err, i, a.at)
 		}
 	}
@@ -152,7 +151,7 @@ func TestPacketsThatTheKernelJoinedAreTakenApart(t *testing.T) {
 // TestAnAddressThatIsTakenIsRefused, also when its holder shares it among sockets of its own.
 func TestAnAddressThatIsTakenIsRefused(t *testing.T) {
 	a := readAll(t, 2)
-	if more, err := Listen(net.UDPAddrFromAddrPort(a.at), 2); err == nil {
+	if more, err := Listen(net.UDPAddrFromAddrPort(a.at.AddrPort), 2); err == nil {
 		for _, socket := range more {
 			socket.Close()
 		}
@@ -167,12 +166,12 @@ func TestReadingAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, sender := New(Options{}, bound...), listen(t, "udp4")
-	taken := make(chan netip.AddrPort)
+	taken := make(chan Address)
 	ended := make(chan error, 1)
-	go func() { ended <- c.Receive(0, func(_ []byte, from netip.AddrPort) { taken <- from }) }()
+	go func() { ended <- c.Receive(0, func(_ []byte, from Address) { taken <- from }, nil) }()
 	at, packet := to(bound[0]), make([]byte, 100)
 	if n := testing.AllocsPerRun(100, func() {
-		_, _ = sender.WriteToUDPAddrPort(packet, at)
+		_, _ = sender.WriteToUDPAddrPort(packet, at.AddrPort)
 		<-taken
 	}); n > 0.5 {
 		t.Errorf("%v allocations a packet", n)

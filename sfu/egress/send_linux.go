@@ -81,13 +81,15 @@ func newOutbox() *outbox {
 	return o
 }
 
-// send sends a batch, destination by destination.
+// send sends what is for UDP in a batch, destination by destination.
 func (s *sender) send(q *queue) {
 	o := q.outbox
 	o.messages, o.runs, o.vectors, o.names, o.control = o.messages[:0], o.runs[:0], o.vectors[:0], o.names[:0], o.control[:0]
 	o.sent = 0
 	for i := range q.flows {
-		s.addFlow(q, i)
+		if q.flows[i].to.Stream == nil {
+			s.addFlow(q, i)
+		}
 	}
 	for o.sent < len(o.messages) {
 		err := s.raw.Control(o.try) // Others may be sending meanwhile.
@@ -132,7 +134,7 @@ func (s *sender) settle(q *queue) {
 // else of each packet.
 func (s *sender) addFlow(q *queue, index int) {
 	o, f := q.outbox, &q.flows[index]
-	name := o.name(f.to, s.ipv6)
+	name := o.name(f.to.AddrPort, s.ipv6)
 	segment := s.segment.Load()
 	for i, more := f.first, true; more; {
 		r := run{flow: index, first: i}
@@ -234,7 +236,7 @@ func (s *sender) refused(q *queue, message int, err error) {
 		s.segment.Store(false)
 	}
 	for i, n := r.first, 0; n < r.packets; i, n = q.packets[i].next, n+1 {
-		written, err := s.conn.WriteToUDPAddrPort(q.payload(i), q.flows[r.flow].to)
+		written, err := s.conn.WriteToUDPAddrPort(q.payload(i), q.flows[r.flow].to.AddrPort)
 		s.counters.countGathered(written, err)
 	}
 }

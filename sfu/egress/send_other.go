@@ -22,8 +22,11 @@ func (s *sender) open(conn *net.UDPConn, counters *counters, _ bool) bool {
 
 func (s *sender) send(q *queue) {
 	for _, f := range q.flows {
+		if f.to.Stream != nil {
+			continue
+		}
 		for i, more := f.first, true; more; i, more = q.packets[i].next, q.packets[i].next != 0 {
-			n, err := s.conn.WriteToUDPAddrPort(q.payload(i), f.to)
+			n, err := s.conn.WriteToUDPAddrPort(q.payload(i), f.to.AddrPort)
 			s.counters.countGathered(n, err)
 		}
 	}

@@ -12,6 +12,7 @@ type Answer struct {
 	Fingerprint string
 	Setup       string           // active or passive
 	Candidates  []netip.AddrPort // host candidates over UDP, the preferred first
+	TCPPort     uint16           // passive TCP candidates at the same addresses (RFC 6544); 0: none
 	// CanPublish: m-lines that the client sends on are taken. CanSubscribe: slots are filled. Without it an m-line is
 	// inactive, not rejected: a rejected one would stop the client's transceiver for good.
 	CanPublish, CanSubscribe bool
@@ -47,7 +48,7 @@ func (o *Offer) Answer(a *Answer) string {
 		}
 		s.write(&w, a)
 		if candidates != nil {
-			w.candidates(candidates)
+			w.candidates(candidates, a.TCPPort)
 			candidates = nil
 		}
 	}

@@ -46,7 +46,8 @@ func TestCandidatesStandInTheFirstAcceptedLine(t *testing.T) {
 	o := mustRead(t, edited("opus", "other"))
 	answer := o.Answer(answerTo(o))
 	sections := strings.Split(answer, "m=")
-	want := "a=candidate:1 1 udp 2130706431 2001:db8::7 7000 typ host\r\na=candidate:2 1 udp 2130706175 203.0.113.7 7000 typ host\r\na=end-of-candidates\r\n"
+	want := "a=candidate:1 1 udp 2130706431 2001:db8::7 7000 typ host\r\na=candidate:2 1 udp 2130706175 203.0.113.7 7000 typ host\r\n" +
+		"a=candidate:3 1 tcp 1520435199 2001:db8::7 7001 typ host tcptype passive\r\na=candidate:4 1 tcp 1520434943 203.0.113.7 7001 typ host tcptype passive\r\na=end-of-candidates\r\n"
 	if strings.Contains(sections[1], "candidate") || !strings.Contains(sections[2], want) || !strings.Contains(sections[0], "a=group:BUNDLE 1\r\n") {
 		t.Errorf("answered\n%s", answer)
 	}

@@ -27,6 +27,7 @@ func answerTo(o *Offer) *Answer {
 	a := &Answer{
 		SessionID: 4711, Version: 2, Ufrag: "hold", Password: "fast-fast-fast-fast-fast", Fingerprint: "sha-256 " + hash, Setup: "active",
 		Candidates: []netip.AddrPort{netip.MustParseAddrPort("[2001:db8::7]:7000"), netip.MustParseAddrPort("203.0.113.7:7000")},
+		TCPPort:    7001,
 		CanPublish: true, CanSubscribe: true, Slots: map[string]Slot{},
 	}
 	for i, s := range o.Sections {

@@ -46,15 +46,36 @@ func (w *writer) codec(c *Codec) {
 	}
 }
 
-// candidates writes host candidates with the priorities of RFC 8445 section 5.1.2.1: type 126, component 1.
-func (w *writer) candidates(list []netip.AddrPort) {
+// The type preferences of host candidates (RFC 8445 section 5.1.2.2): TCP below everything direct that is UDP, above a relay.
+const (
+	preferUDP = 126
+	preferTCP = 90
+)
+
+// passive is the direction preference of a TCP candidate that waits for connections (RFC 6544 section 4.2).
+const passive = 4 << 13
+
+// candidates writes host candidates, and those for TCP at the same addresses if that has a port.
+func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 	for i, candidate := range list {
-		priority := uint64(126)<<24 | uint64(max(65535-i, 0))<<8 | 255
-		address := candidate.Addr().Unmap().WithZone("")
-		var text [64]byte
-		w.put("a=candidate:").number(uint64(i + 1)).put(" 1 udp ").number(priority).put(" ")
-		w.Write(address.AppendTo(text[:0]))
-		w.put(" ").number(uint64(candidate.Port())).put(" typ host\r\n")
+		w.candidate(i+1, "udp", preferUDP, max(65535-i, 0), candidate)
+		w.put("\r\n")
+	}
+	for i, candidate := range list {
+		if tcpPort == 0 {
+			break
+		}
+		w.candidate(len(list)+i+1, "tcp", preferTCP, passive+max(8191-i, 0), netip.AddrPortFrom(candidate.Addr(), tcpPort))
+		w.put(" tcptype passive\r\n")
 	}
 	w.put("a=end-of-candidates\r\n")
+}
+
+// candidate writes a line but its end, with the priority of RFC 8445 section 5.1.2.1: component 1.
+func (w *writer) candidate(number int, protocol string, kind, local int, at netip.AddrPort) {
+	priority := uint64(kind)<<24 | uint64(local)<<8 | 255
+	var text [64]byte
+	w.put("a=candidate:").number(uint64(number)).put(" 1 ", protocol, " ").number(priority).put(" ")
+	w.Write(at.Addr().Unmap().WithZone("").AppendTo(text[:0]))
+	w.put(" ").number(uint64(at.Port())).put(" typ host")
 }

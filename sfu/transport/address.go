@@ -1,18 +1,19 @@
 package transport
 
 import (
-	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 // maxAddresses is how many addresses one connection may have. A browser checks from each of its interfaces, in two families and
-// perhaps through a relay; it uses one of them. The oldest that is not in use makes room for a new one.
+// perhaps through a relay, and by TCP; it uses one of them. The oldest that is not in use makes room for a new one.
 const maxAddresses = 8
 
 // admit gives an address from which an authentic check has come to a connection. It reports false, and changes nothing, while the
 // address is that of another client's living connection: somebody who knows where a client is must not take its media.
-func (t *Transport) admit(c *Conn, from netip.AddrPort, now time.Time) bool {
+func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	t.mu.RLock()
 	holder := t.byAddress[from]
 	t.mu.RUnlock()
@@ -28,15 +29,38 @@ func (t *Transport) admit(c *Conn, from netip.AddrPort, now time.Time) bool {
 		if holder.cfg.Owner != c.cfg.Owner && holder.alive(now) {
 			return false
 		}
-		holder.addresses = slices.DeleteFunc(holder.addresses, func(a netip.AddrPort) bool { return a == from })
+		holder.addresses = slices.DeleteFunc(holder.addresses, func(a egress.Address) bool { return a == from })
 	}
 	if len(c.addresses) == maxAddresses {
 		used := c.selected.Load()
-		oldest := slices.IndexFunc(c.addresses, func(a netip.AddrPort) bool { return used == nil || a != *used })
-		delete(t.byAddress, c.addresses[oldest])
+		oldest := slices.IndexFunc(c.addresses, func(a egress.Address) bool { return used == nil || a != *used })
+		t.drop(c.addresses[oldest])
 		c.addresses = slices.Delete(c.addresses, oldest, oldest+1)
 	}
 	c.addresses = append(c.addresses, from)
 	t.byAddress[from] = c
 	return true
+}
+
+// drop takes an address off the table, and ends the TCP connection that it is. It needs mu.
+func (t *Transport) drop(address egress.Address) {
+	delete(t.byAddress, address)
+	if address.Stream != nil {
+		address.Stream.Close()
+	}
+}
+
+// gone says that a TCP connection has ended. Media waits until the client has answered a check at another address.
+func (t *Transport) gone(from egress.Address) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byAddress[from]
+	if c == nil {
+		return
+	}
+	delete(t.byAddress, from)
+	c.addresses = slices.DeleteFunc(c.addresses, func(a egress.Address) bool { return a == from })
+	if used := c.selected.Load(); used != nil && *used == from {
+		c.selected.CompareAndSwap(used, nil)
+	}
 }

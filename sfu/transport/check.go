@@ -4,20 +4,21 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/pion/stun/v4"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// checker holds what one reader needs to answer checks without allocating for each.
+// checker holds what it takes to answer a check without allocating for each.
 type checker struct {
 	request, response stun.Message
 }
 
 // check answers a connectivity check (RFC 8445 section 7.3) for a user who is served here and knows the password. Everything else
 // gets no answer.
-func (t *Transport) check(b []byte, from netip.AddrPort, now time.Time, k *checker) {
+func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *checker) {
 	user := checkedUser(b)
 	if user == nil {
 		return
@@ -42,6 +43,9 @@ func (t *Transport) check(b []byte, from netip.AddrPort, now time.Time, k *check
 		t.log.Debug("check refused: the address is another client's", "from", from.String())
 		return
 	}
+	if from.Stream != nil {
+		from.Stream.Admit()
+	}
 	c.heardFrom(now)
 	mapped := &stun.XORMappedAddress{IP: net.IP(from.Addr().AsSlice()), Port: int(from.Port())}
 	if err := k.response.Build(
@@ -50,7 +54,7 @@ func (t *Transport) check(b []byte, from netip.AddrPort, now time.Time, k *check
 		t.log.Debug("check not answered", "error", err)
 		return
 	}
-	if _, err := t.socket.WriteToAddrPort(k.response.Raw, from); err != nil {
+	if _, err := t.socket.Write(k.response.Raw, from); err != nil {
 		return // Like a lost packet: the client asks again.
 	}
 	if back, wanted := c.checked(from, k.request.Contains(stun.AttrUseCandidate), now); wanted {
@@ -71,11 +75,11 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 		t.log.Debug("client not checked", "error", err)
 		return
 	}
-	_, _ = t.socket.WriteToAddrPort(k.response.Raw, back.to) // Like a lost packet.
+	_, _ = t.socket.Write(k.response.Raw, back.to) // Like a lost packet.
 }
 
 // answer takes in the answer to a check of ours.
-func (t *Transport) answer(b []byte, from netip.AddrPort, k *checker) {
+func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	c := t.at(from)
 	if c == nil {
 		return

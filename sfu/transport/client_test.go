@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,24 +39,26 @@ type wire struct {
 	t       testing.TB
 	in      chan datagram
 	closed  chan struct{}
-	at      netip.AddrPort                  // of the transport; nothing unless the network is the kernel's
-	sockets map[netip.AddrPort]*net.UDPConn // of the clients then
+	at      egress.Address                  // of the transport; nothing unless the network is the kernel's
+	sockets map[egress.Address]*net.UDPConn // of the clients then
+	tcp     string                          // where they come by TCP; empty: they do not
+	conns   map[egress.Address]net.Conn     // of the clients then
 
 	mu            sync.Mutex // guards the fields below
-	clients       map[netip.AddrPort]*packetio.Buffer
+	clients       map[egress.Address]*packetio.Buffer
 	strays        int // packets for addresses where nobody is
 	sent, longest int // datagrams, and bytes of the longest
 }
 
 type datagram struct {
-	from netip.AddrPort
+	from egress.Address
 	b    []byte
 }
 
 // newTransport runs a transport on a wire until the test ends.
 func newTransport(t testing.TB) (*Transport, *wire) {
 	t.Helper()
-	w := &wire{t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{}}
+	w := &wire{t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[egress.Address]*packetio.Buffer{}}
 	transport := New(w, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- transport.Run(t.Context()) }()
@@ -70,7 +73,7 @@ func newTransport(t testing.TB) (*Transport, *wire) {
 
 func (w *wire) Readers() int { return 1 }
 
-func (w *wire) Receive(_ int, take func([]byte, netip.AddrPort)) error {
+func (w *wire) Receive(_ int, take func([]byte, egress.Address), _ func(egress.Address)) error {
 	for {
 		select {
 		case d := <-w.in:
@@ -83,7 +86,7 @@ func (w *wire) Receive(_ int, take func([]byte, netip.AddrPort)) error {
 
 func (w *wire) Close() error { return nil }
 
-func (w *wire) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+func (w *wire) Write(b []byte, to egress.Address) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent, w.longest = w.sent+1, max(w.longest, len(b))
@@ -110,12 +113,15 @@ func (w *wire) strayed() int {
 }
 
 // address is a new one at which a client listens.
-func (w *wire) address() (netip.AddrPort, *packetio.Buffer) {
+func (w *wire) address() (egress.Address, *packetio.Buffer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	arriving := packetio.NewBuffer()
-	a := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(1000+len(w.clients)))
-	if w.sockets != nil {
+	a := egress.UDP(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(1000+len(w.clients))))
+	switch {
+	case w.tcp != "":
+		a = w.dialTCP(arriving)
+	case w.sockets != nil:
 		a = w.dial(arriving)
 	}
 	w.clients[a] = arriving
@@ -126,7 +132,7 @@ func (w *wire) address() (netip.AddrPort, *packetio.Buffer) {
 type client struct {
 	t    testing.TB
 	wire *wire
-	from netip.AddrPort
+	from egress.Address
 	conn *Conn
 	got  *recorder
 
@@ -292,7 +298,7 @@ func (c *client) sort(arriving *packetio.Buffer) {
 }
 
 // check sends a connectivity check from an address.
-func (c *client) check(from netip.AddrPort, to Credentials, nominate bool) {
+func (c *client) check(from egress.Address, to Credentials, nominate bool) {
 	c.t.Helper()
 	c.wire.in <- datagram{from: from, b: checkFor(c.t, to, nominate)}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,8 @@ import (
 	"github.com/pion/rtp"
 	"github.com/pion/stun/v4"
 	"golang.org/x/time/rate"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 // State is how a connection does.
@@ -89,11 +90,11 @@ type Conn struct {
 	cfg         Config
 	certificate tls.Certificate
 	fingerprint string
-	addresses   []netip.AddrPort // the oldest first; guarded by transport.mu
+	addresses   []egress.Address // the oldest first; guarded by transport.mu
 	stranger    *rate.Limiter
 	backs       *rate.Limiter
 
-	selected atomic.Pointer[netip.AddrPort] // where media is sent to; nil before the first check
+	selected atomic.Pointer[egress.Address] // where media is sent to; nil before the first check
 	heard    atomic.Int64                   // when something authentic came last, Unix nanoseconds
 	goodbye  atomic.Int64                   // when a DTLS alert came, likewise; it is not authenticated here
 
@@ -120,7 +121,7 @@ type Conn struct {
 
 // checkBack is a check of ours to a client that has checked us.
 type checkBack struct {
-	to     netip.AddrPort
+	to     egress.Address
 	id     [stun.TransactionIDSize]byte
 	remote user
 }
@@ -197,7 +198,7 @@ func (c *Conn) password(ufrag string) (string, bool) {
 
 // mayCheck bounds what strangers can make us verify, and what a client can make us answer to somebody whose address it forges. The address
 // that media goes to is always heard: somebody has shaken hands or answered a check there.
-func (c *Conn) mayCheck(from netip.AddrPort, now time.Time) bool {
+func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	c.mu.Lock()
 	up := c.up
 	c.mu.Unlock()
@@ -210,7 +211,7 @@ func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
 // checked acts on an authentic check and reports whether to check back. The handshake goes to where the first check came from, then to
 // where the client wants it. Media does not move before the client has answered a check there: with a forged source address a client
 // could have it sent to anybody.
-func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back checkBack, wanted bool) {
+func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -235,7 +236,7 @@ func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back 
 }
 
 // answered moves media to an address from which the client has answered a check.
-func (c *Conn) answered(from netip.AddrPort, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
+func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/pion/dtls/v3"
@@ -17,6 +16,7 @@ import (
 	"github.com/pion/transport/v4/packetio"
 
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 const (
@@ -39,7 +39,7 @@ var (
 // beginHandshake starts DTLS once the client has nominated an address. A ClientHello that comes sooner does harm: Chromium answers it
 // to the address that it still uses, that of the node which died, ignores a repeated one, and answers again by its own clock only,
 // which doubles. Call it with mu held.
-func (c *Conn) beginHandshake(to netip.AddrPort) {
+func (c *Conn) beginHandshake(to egress.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
 	c.pipe = &pipe{Buffer: packetio.NewBuffer(), conn: c}
@@ -56,7 +56,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 		case <-ctx.Done():
 		}
 		var err error
-		if caught := panics.Catch(func() { err = c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to)) }); caught != nil {
+		if caught := panics.Catch(func() { err = c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to.AddrPort)) }); caught != nil {
 			c.transport.panics.Report(c.cfg.Log, caught, "a handshake broke the node's part of it: connection ended")
 			err = caught
 		}

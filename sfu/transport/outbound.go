@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/srtp/v3"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 var errPacketSize = errors.New("the packet is longer than its space")
@@ -48,8 +49,8 @@ func (o *outbound) close() {
 type Batch interface {
 	// Space is room for one packet of so many bytes, until the next call.
 	Space(bytes int) []byte
-	// Put sends the first n bytes of the last Space.
-	Put(n int, to netip.AddrPort) error
+	// Put sends the first n bytes of the last Space, which belong to a frame of a picture, or to none.
+	Put(n int, to egress.Address, frame egress.Frame) error
 }
 
 // Writer sends what one connection gets, through a batch. It is used by the goroutine that uses the batch. Of one SSRC only one
@@ -57,11 +58,21 @@ type Batch interface {
 type Writer struct {
 	conn    *Conn
 	batch   Batch
+	picture bool // it sends one
 	repeats repeats
 }
 
-// Writer returns a Writer of the connection.
-func (c *Conn) Writer(batch Batch) *Writer { return &Writer{conn: c, batch: batch} }
+// Writer returns a Writer of the connection. A client with a slow TCP connection is sent less of a picture.
+func (c *Conn) Writer(batch Batch, picture bool) *Writer {
+	return &Writer{conn: c, batch: batch, picture: picture}
+}
+
+func (w *Writer) frameOf(ssrc, timestamp uint32) egress.Frame {
+	if !w.picture {
+		return 0
+	}
+	return egress.FrameOf(ssrc, timestamp)
+}
 
 // WriteRTP sends one packet and returns its size on the wire, without UDP and IP headers. It returns 0 and no error while the
 // transport is not up, and net.ErrClosed after Close.
@@ -82,7 +93,7 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 		return 0, err
 	}
 	w.repeats.put(header.SSRC, header.SequenceNumber, space[:n])
-	return n, w.batch.Put(n, *to)
+	return n, w.batch.Put(n, *to, w.frameOf(header.SSRC, header.Timestamp))
 }
 
 // maxControl bounds a datagram of RTCP before encryption. Every path carries it; a longer one might be cut into fragments, of
@@ -132,12 +143,12 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	if len(sealed) > len(space) {
 		return errPacketSize
 	}
-	return w.batch.Put(len(sealed), *to)
+	return w.batch.Put(len(sealed), *to, 0)
 }
 
 // WriteRTCP is that of Writer for any goroutine: it sends at once.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
-	return c.Writer(&direct{socket: c.transport.socket}).WriteRTCP(packets)
+	return c.Writer(&direct{socket: c.transport.socket}, false).WriteRTCP(packets)
 }
 
 // direct is a Batch of RTCP that gathers nothing.
@@ -150,7 +161,7 @@ type direct struct {
 func (d *direct) Space(bytes int) []byte { return d.space[:min(bytes, len(d.space))] }
 
 // Put is part of Batch.
-func (d *direct) Put(n int, to netip.AddrPort) error {
-	_, err := d.socket.WriteToAddrPort(d.space[:n], to)
+func (d *direct) Put(n int, to egress.Address, _ egress.Frame) error {
+	_, err := d.socket.Write(d.space[:n], to)
 	return err
 }

@@ -29,7 +29,7 @@ func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	if to == nil || p.muted.Load() {
 		return len(b), nil
 	}
-	return p.conn.transport.socket.WriteToAddrPort(b, *to)
+	return p.conn.transport.socket.Write(b, *to)
 }
 
 // mute has everything that is written from now on dropped.
@@ -37,7 +37,7 @@ func (p *pipe) mute() { p.muted.Store(true) }
 
 func (p *pipe) remote() net.Addr {
 	if to := p.conn.selected.Load(); to != nil {
-		return net.UDPAddrFromAddrPort(*to)
+		return net.UDPAddrFromAddrPort(to.AddrPort)
 	}
 	return &net.UDPAddr{}
 }

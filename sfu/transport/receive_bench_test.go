@@ -3,7 +3,6 @@ package transport
 import (
 	"bytes"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"syscall"
 	"testing"
@@ -95,12 +94,12 @@ func (s *frameSender) seal(b *testing.B, packets int) {
 	}
 }
 
-func (s *frameSender) send(b *testing.B, to netip.AddrPort, frame [][]byte) {
+func (s *frameSender) send(b *testing.B, to egress.Address, frame [][]byte) {
 	b.Helper()
 	s.out.Begin()
 	for _, packet := range frame {
 		n := copy(s.out.Space(len(packet)), packet)
-		if err := s.out.Put(n, to); err != nil {
+		if err := s.out.Put(n, to, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

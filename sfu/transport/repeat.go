@@ -1,6 +1,9 @@
 package transport
 
-import "net"
+import (
+	"encoding/binary"
+	"net"
+)
 
 // repeats are the newest packets of one SSRC as they were sent, so that they can be sent again without RTX. To seal a packet anew under
 // its number would use a nonce twice, unless every byte of it is the same.
@@ -36,7 +39,8 @@ func (w *Writer) Repeat(sequence uint16) (int, error) {
 	if len(space) < len(sealed) {
 		return 0, errPacketSize
 	}
-	return len(sealed), w.batch.Put(copy(space, sealed), *to)
+	timestamp := binary.BigEndian.Uint32(sealed[4:])
+	return len(sealed), w.batch.Put(copy(space, sealed), *to, w.frameOf(w.repeats.ssrc, timestamp))
 }
 
 func (r *repeats) put(ssrc uint32, sequence uint16, sealed []byte) {

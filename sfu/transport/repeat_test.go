@@ -12,7 +12,7 @@ import (
 func TestARepeatedPacketIsTheSameDatagram(t *testing.T) {
 	transport, w := newTransport(t)
 	c := newClient(t, transport, w, "alice")
-	writer := c.conn.Writer(&direct{socket: w})
+	writer := c.conn.Writer(&direct{socket: w}, false)
 	const kept = 4
 	writer.Keep(9, kept)
 	var sent [][]byte
@@ -39,7 +39,7 @@ func TestARepeatedPacketIsTheSameDatagram(t *testing.T) {
 			t.Errorf("packet %d came as\n%x\nand comes again as\n%x", i, first, again)
 		}
 	}
-	if n, err := c.conn.Writer(&direct{socket: w}).Repeat(1); n != 0 || err != nil {
+	if n, err := c.conn.Writer(&direct{socket: w}, false).Repeat(1); n != 0 || err != nil {
 		t.Errorf("a writer that keeps nothing sent %d bytes (%v)", n, err)
 	}
 }

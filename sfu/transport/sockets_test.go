@@ -1,10 +1,10 @@
 package transport
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -36,7 +36,7 @@ func TestAClientIsKnownAtEverySocket(t *testing.T) {
 		c.from = moved
 		c.send(8, 1)
 		eventually(t, "the node hears the client at its new address", func() bool { return c.got.heard() == 2 })
-		if _, err := c.conn.Writer(&direct{socket: transport.socket}).WriteRTP(&rtp.Header{Version: 2, SSRC: 9}, []byte("frame")); err != nil {
+		if _, err := c.conn.Writer(&direct{socket: transport.socket}, false).WriteRTP(&rtp.Header{Version: 2, SSRC: 9}, []byte("frame")); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -48,7 +48,7 @@ func TestAClientIsKnownAtEverySocket(t *testing.T) {
 }
 
 // answerCheck waits for the node's check and answers it from an address.
-func (c *client) answerCheck(from netip.AddrPort) {
+func (c *client) answerCheck(from egress.Address) {
 	c.t.Helper()
 	for {
 		select {
@@ -78,19 +78,26 @@ func newReachableTransport(t testing.TB, sockets int) (*Transport, *wire) {
 	for _, socket := range bound {
 		_ = socket.SetReadBuffer(4 << 20) // The kernel may give less.
 	}
-	media := egress.New(egress.Options{}, bound...)
+	streams, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	media := egress.New(egress.Options{Streams: streams}, bound...)
 	w := &wire{
-		t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{},
-		at: bound[0].LocalAddr().(*net.UDPAddr).AddrPort(), sockets: map[netip.AddrPort]*net.UDPConn{},
+		t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[egress.Address]*packetio.Buffer{},
+		at: egress.UDP(bound[0].LocalAddr().(*net.UDPAddr).AddrPort()), sockets: map[egress.Address]*net.UDPConn{}, conns: map[egress.Address]net.Conn{},
 	}
 	transport := New(media, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 2)
 	go func() { ended <- transport.Run(t.Context()) }()
-	go func() { ended <- w.Receive(0, w.carry) }()
+	go func() { ended <- w.Receive(0, w.carry, nil) }()
 	t.Cleanup(func() {
 		close(w.closed)
 		for _, socket := range w.sockets {
 			socket.Close()
+		}
+		for _, conn := range w.conns {
+			conn.Close()
 		}
 		if err := media.Close(); err != nil {
 			t.Error(err)
@@ -102,19 +109,24 @@ func newReachableTransport(t testing.TB, sockets int) (*Transport, *wire) {
 }
 
 // carry takes a datagram from the wire to the transport.
-func (w *wire) carry(d []byte, from netip.AddrPort) {
+func (w *wire) carry(d []byte, from egress.Address) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = w.sockets[from].WriteToUDPAddrPort(d, w.at) // It is lost when the socket is closed.
+	// It is lost when the socket is closed.
+	if conn := w.conns[from]; conn != nil {
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(d))), d...))
+		return
+	}
+	_, _ = w.sockets[from].WriteToUDPAddrPort(d, w.at.AddrPort)
 }
 
 // dial gives a client a socket of its own.
-func (w *wire) dial(arriving *packetio.Buffer) netip.AddrPort {
+func (w *wire) dial(arriving *packetio.Buffer) egress.Address {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	from := socket.LocalAddr().(*net.UDPAddr).AddrPort()
+	from := egress.UDP(socket.LocalAddr().(*net.UDPAddr).AddrPort())
 	w.sockets[from] = socket
 	go func() {
 		for b := make([]byte, receiveBytes); ; {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 const (
@@ -21,14 +21,15 @@ const (
 	watchEvery = 250 * time.Millisecond
 )
 
-// Socket is the UDP address of all connections. egress.Conn is one.
+// Socket is the address of all connections, UDP and TCP. egress.Conn is one.
 type Socket interface {
 	// Readers is how many goroutines receive, each with a number of its own.
 	Readers() int
 	// Receive gives take every packet that comes to a reader until Close, then it returns an error that is net.ErrClosed. The packet is
-	// take's for the time of the call. What one address sends should come to one reader: else it is out of order.
-	Receive(reader int, take func(b []byte, from netip.AddrPort)) error
-	WriteToAddrPort(b []byte, to netip.AddrPort) (int, error)
+	// take's for the time of the call. What one address sends should come to one reader: else it is out of order. gone is told of a TCP
+	// connection that has ended. Both are called by many goroutines.
+	Receive(reader int, take func(b []byte, from egress.Address), gone func(from egress.Address)) error
+	Write(b []byte, to egress.Address) (int, error)
 	Close() error
 }
 
@@ -38,18 +39,19 @@ type Transport struct {
 	panics *panics.Guard
 	log    *slog.Logger
 	clock  *clock
+	checks sync.Pool // of *checker
 
 	mu        sync.RWMutex // guards the fields below, and the addresses of every connection
 	conns     map[*Conn]struct{}
 	byUser    map[string]*Conn // by each of their ICE user fragments
-	byAddress map[netip.AddrPort]*Conn
+	byAddress map[egress.Address]*Conn
 }
 
 // New makes a transport on a bound address; Run makes it work.
 func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
-		socket: socket, panics: guard, log: log, clock: newClock(),
-		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[netip.AddrPort]*Conn{},
+		socket: socket, panics: guard, log: log, clock: newClock(), checks: sync.Pool{New: func() any { return &checker{} }},
+		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[egress.Address]*Conn{},
 	}
 }
 
@@ -76,12 +78,11 @@ func (t *Transport) Run(ctx context.Context) error {
 
 // read is one reader.
 func (t *Transport) read(reader int) error {
-	var check checker
-	err := t.socket.Receive(reader, func(b []byte, from netip.AddrPort) {
+	err := t.socket.Receive(reader, func(b []byte, from egress.Address) {
 		if len(b) > 0 && len(b) <= receiveBytes {
-			t.receive(b, from, time.Now(), &check)
+			t.receive(b, from, time.Now())
 		}
-	})
+	}, t.gone)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -90,13 +91,17 @@ func (t *Transport) read(reader int) error {
 
 // receive tells packets apart as RFC 7983 section 7 has it. What comes from an address that no check has come from is dropped,
 // unless it is a check.
-func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check *checker) {
+func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	defer t.survive(from)
 	switch first := b[0]; {
-	case first <= 3 && len(b) >= stunHeaderBytes && binary.BigEndian.Uint16(b) == stunBindingSuccess:
-		t.answer(b, from, check)
 	case first <= 3:
-		t.check(b, from, now, check)
+		k := t.checks.Get().(*checker) //nolint:forcetypeassert // that is what the pool makes
+		if len(b) >= stunHeaderBytes && binary.BigEndian.Uint16(b) == stunBindingSuccess {
+			t.answer(b, from, k)
+		} else {
+			t.check(b, from, now, k)
+		}
+		t.checks.Put(k)
 	case first >= 20 && first <= 63:
 		if c := t.at(from); c != nil {
 			c.record(b, now)
@@ -110,7 +115,7 @@ func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check 
 
 // survive ends the connection whose packet made us panic; all others go on. What a packet can do once it could do again, so the
 // connection takes no more.
-func (t *Transport) survive(from netip.AddrPort) {
+func (t *Transport) survive(from egress.Address) {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return
@@ -132,7 +137,7 @@ func (t *Transport) on(c *Conn, now time.Time, do func(*Conn, time.Time)) {
 	do(c, now)
 }
 
-func (t *Transport) at(address netip.AddrPort) *Conn {
+func (t *Transport) at(address egress.Address) *Conn {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.byAddress[address]
@@ -198,7 +203,7 @@ func (t *Transport) remove(c *Conn, users []user) {
 		delete(t.byUser, u.ufrag)
 	}
 	for _, address := range c.addresses {
-		delete(t.byAddress, address)
+		t.drop(address)
 	}
 	c.addresses = nil
 }

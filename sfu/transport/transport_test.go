@@ -10,6 +10,8 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/stun/v4"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 func TestMediaGoesBothWays(t *testing.T) {
@@ -17,7 +19,7 @@ func TestMediaGoesBothWays(t *testing.T) {
 	c := newClient(t, transport, w, "alice")
 	c.send(7, 1)
 	eventually(t, "the node hears the client", func() bool { return c.got.heard() == 1 })
-	writer := c.conn.Writer(&direct{socket: w})
+	writer := c.conn.Writer(&direct{socket: w}, false)
 	n, err := writer.WriteRTP(&rtp.Header{Version: 2, SSRC: 9, SequenceNumber: 1}, []byte("frame"))
 	if want := 12 + 5 + 16; n != want || err != nil {
 		t.Errorf("%d bytes were written, want %d (%v)", n, want, err)
@@ -57,15 +59,15 @@ func TestReportsFitADatagram(t *testing.T) {
 func TestOnlyThePasswordOpens(t *testing.T) {
 	transport, w := newTransport(t)
 	c := newClient(t, transport, w, "alice")
-	stranger := netip.MustParseAddrPort("198.51.100.1:9")
+	stranger := egress.UDP(netip.MustParseAddrPort("198.51.100.1:9"))
 	right := c.conn.Credentials()
 	for _, wrong := range []Credentials{{Ufrag: right.Ufrag, Password: "wrong"}, {Ufrag: "wrong", Password: right.Password}} {
-		transport.receive(checkFor(t, wrong, true), stranger, time.Now(), &checker{})
+		transport.receive(checkFor(t, wrong, true), stranger, time.Now())
 	}
 	if w.strayed() != 0 || transport.at(stranger) != nil {
 		t.Errorf("%d answers to checks without the password", w.strayed())
 	}
-	transport.receive(checkFor(t, right, false), stranger, time.Now(), &checker{})
+	transport.receive(checkFor(t, right, false), stranger, time.Now())
 	if w.strayed() != 1 || transport.at(stranger) != c.conn {
 		t.Errorf("%d answers to a check with the password, want 1", w.strayed())
 	}
@@ -85,7 +87,7 @@ func TestMediaMovesOnlyToAnAddressThatAnswers(t *testing.T) {
 	go c.sort(arriving)
 	defer arriving.Close()
 	for range 2 {
-		transport.receive(checkFor(t, c.conn.Credentials(), true), moved, time.Now(), &checker{})
+		transport.receive(checkFor(t, c.conn.Credentials(), true), moved, time.Now())
 	}
 	if to := c.conn.selected.Load(); *to != c.from {
 		t.Fatalf("media goes to %v, which has answered nothing", to)
@@ -101,12 +103,12 @@ func TestMediaMovesOnlyToAnAddressThatAnswers(t *testing.T) {
 			t.Fatal("the new address is not checked")
 		}
 	}
-	reply := func(password string, from netip.AddrPort) {
+	reply := func(password string, from egress.Address) {
 		m, err := stun.Build(stun.NewTransactionIDSetter(back.TransactionID), stun.BindingSuccess, stun.NewShortTermIntegrity(password), stun.Fingerprint)
 		if err != nil {
 			t.Fatal(err)
 		}
-		transport.receive(m.Raw, from, time.Now(), &checker{})
+		transport.receive(m.Raw, from, time.Now())
 	}
 	reply("wrong", moved)
 	reply(theirPassword, c.from)
@@ -126,16 +128,16 @@ func TestAFloodOfForgedChecksIsNotVerified(t *testing.T) {
 	right := c.conn.Credentials()
 	now := time.Now()
 	for i := range 10 * checksBurst {
-		from := netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i))
-		transport.receive(checkFor(t, Credentials{Ufrag: right.Ufrag, Password: "guess"}, true), from, now, &checker{})
+		from := egress.UDP(netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i)))
+		transport.receive(checkFor(t, Credentials{Ufrag: right.Ufrag, Password: "guess"}, true), from, now)
 	}
-	if c.conn.mayCheck(netip.MustParseAddrPort("198.51.100.1:9"), now) {
+	if c.conn.mayCheck(egress.UDP(netip.MustParseAddrPort("198.51.100.1:9")), now) {
 		t.Error("after a flood of forged checks another stranger is verified")
 	}
 	for len(c.answers) > 0 {
 		<-c.answers
 	}
-	transport.receive(checkFor(t, right, true), c.from, now, &checker{})
+	transport.receive(checkFor(t, right, true), c.from, now)
 	select {
 	case <-c.answers:
 	case <-time.After(patience):
@@ -149,7 +151,7 @@ func TestAnswersToAForgedAddressAreBounded(t *testing.T) {
 	c := newClient(t, transport, w, "alice")
 	now, check := time.Now(), checkFor(t, c.conn.Credentials(), true)
 	for range 10 * checksBurst {
-		transport.receive(check, netip.MustParseAddrPort("198.51.100.1:9"), now, &checker{})
+		transport.receive(check, egress.UDP(netip.MustParseAddrPort("198.51.100.1:9")), now)
 	}
 	if n := w.strayed(); n == 0 || n > checksBurst+backsBurst {
 		t.Errorf("%d packets went to the forged address for %d checks, want %d at most", n, 10*checksBurst, checksBurst+backsBurst)
@@ -163,7 +165,7 @@ func TestAnAddressIsNotTaken(t *testing.T) {
 	victim, thief, again := newClient(t, transport, w, "alice"), newClient(t, transport, w, "mallory"), newClient(t, transport, w, "alice")
 	now := time.Now()
 	for range 20 {
-		transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now, &checker{})
+		transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now)
 	}
 	if transport.at(victim.from) != victim.conn {
 		t.Fatal("the address was taken")
@@ -173,11 +175,11 @@ func TestAnAddressIsNotTaken(t *testing.T) {
 	if to := thief.conn.selected.Load(); *to != thief.from {
 		t.Errorf("the thief's media goes to %v", to)
 	}
-	transport.receive(checkFor(t, again.conn.Credentials(), true), victim.from, now, &checker{})
+	transport.receive(checkFor(t, again.conn.Credentials(), true), victim.from, now)
 	if transport.at(victim.from) != again.conn {
 		t.Error("the same client's newer connection does not get the address")
 	}
-	transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now.Add(2*disconnectedAfter), &checker{})
+	transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now.Add(2*disconnectedAfter))
 	if transport.at(victim.from) != thief.conn {
 		t.Error("the address of a client that is gone is not free")
 	}
@@ -189,9 +191,9 @@ func TestAddressesOfAConnectionAreBounded(t *testing.T) {
 	c := newClient(t, transport, w, "alice")
 	now := time.Now()
 	for i := range 3000 {
-		from := netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i))
+		from := egress.UDP(netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i)))
 		now = now.Add(time.Second / checksPerSecond)
-		transport.receive(checkFor(t, c.conn.Credentials(), false), from, now, &checker{})
+		transport.receive(checkFor(t, c.conn.Credentials(), false), from, now)
 	}
 	transport.mu.RLock()
 	defer transport.mu.RUnlock()
@@ -209,7 +211,7 @@ func TestARestartKeepsTheOldGenerationForAWhile(t *testing.T) {
 	c := newClient(t, transport, w, "alice")
 	answered := func(to Credentials) bool {
 		before := w.strayed()
-		transport.receive(checkFor(t, to, false), netip.MustParseAddrPort("198.51.100.1:9"), time.Now(), &checker{})
+		transport.receive(checkFor(t, to, false), egress.UDP(netip.MustParseAddrPort("198.51.100.1:9")), time.Now())
 		return w.strayed() > before
 	}
 	first := c.conn.Credentials()
@@ -298,12 +300,12 @@ func TestSilence(t *testing.T) {
 		t.Errorf("after %v of silence the connection is %v", disconnectedAfter, s)
 	}
 	back := now.Add(10 * time.Second)
-	transport.receive(checkFor(t, c.conn.Credentials(), true), c.from, back, &checker{})
+	transport.receive(checkFor(t, c.conn.Credentials(), true), c.from, back)
 	c.conn.settle(back)
 	if s := c.got.state(); s != Connected {
 		t.Errorf("a client that is heard again is %v", s)
 	}
-	transport.receive([]byte{alertRecord, 1, 2, 3}, c.from, back.Add(time.Millisecond), &checker{})
+	transport.receive([]byte{alertRecord, 1, 2, 3}, c.from, back.Add(time.Millisecond))
 	c.conn.settle(back.Add(goodbyeAfter / 2))
 	if s := c.got.state(); s != Connected {
 		t.Errorf("after an alert that is not authenticated the connection is %v", s)
@@ -323,13 +325,13 @@ func FuzzReceive(f *testing.F) {
 	f.Add([]byte{0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, true)
 	f.Add([]byte{0x81, 200, 0, 1, 0, 0, 0, 1}, false)
 	f.Fuzz(func(t *testing.T, b []byte, known bool) {
-		from := netip.MustParseAddrPort("198.51.100.1:9")
+		from := egress.UDP(netip.MustParseAddrPort("198.51.100.1:9"))
 		if known {
 			from = c.from
 		}
 		c.conn.heardFrom(time.Now()) // Nobody shall take its silence for a fault.
 		if len(b) > 0 {
-			transport.receive(b, from, time.Now(), &checker{})
+			transport.receive(b, from, time.Now())
 		}
 		if n := transport.panics.Count(); n > 0 {
 			t.Fatal("the reading of it panics")

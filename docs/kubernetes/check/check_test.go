@@ -384,7 +384,7 @@ func rolesOf(t *testing.T) map[string]role {
 	everywhere := []string{"HOLDFAST_NAME", "HOLDFAST_JOIN", "HOLDFAST_STORE", "HOLDFAST_CLUSTER", "HOLDFAST_CLUSTER_KEY", "HOLDFAST_GOSSIP_ADVERTISE"}
 	roles := map[string]role{
 		"sfu": {
-			ports:    map[string]int32{"media/UDP": 7982, "control/TCP": 7981, "gossip/TCP": 7946, "gossip-udp/UDP": 7946},
+			ports:    map[string]int32{"media/UDP": 7982, "media-tcp/TCP": 7982, "control/TCP": 7981, "gossip/TCP": 7946, "gossip-udp/UDP": 7946},
 			environs: append(everywhere, "HOLDFAST_CONTROL_ADVERTISE", "HOLDFAST_MEDIA_ADVERTISE"),
 		},
 		"signaling": {

@@ -1,0 +1,84 @@
+package egress
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+const (
+	// maxPacket is the longest packet that is read from a TCP connection: what is read of a datagram.
+	maxPacket = 1500
+	// headerBytes come before each packet and say how long it is (RFC 4571).
+	headerBytes = 2
+	// strangerRoom is the buffer of a connection that has shown nothing, clientRoom that of a client: one call takes several packets.
+	strangerRoom, clientRoom = headerBytes + maxPacket, 16 << 10
+	// strangerBytes is what is read of a connection that has shown nothing: some 40 connectivity checks.
+	strangerBytes = 8 << 10
+)
+
+var (
+	errLongPacket = errors.New("a packet is longer than any that is read here")
+	errStranger   = errors.New("much came without a connectivity check of a client")
+)
+
+// unframer takes packets out of a byte stream (RFC 4571).
+type unframer struct {
+	from       io.Reader
+	buffer     []byte
+	start, end int // of what is in the buffer and was not given out
+	total      int // bytes that were read
+}
+
+func newUnframer(from io.Reader) *unframer {
+	return &unframer{from: from, buffer: make([]byte, strangerRoom)}
+}
+
+// grow makes room for several packets.
+func (u *unframer) grow() {
+	if len(u.buffer) < clientRoom {
+		larger := make([]byte, clientRoom)
+		u.start, u.end = 0, copy(larger, u.buffer[u.start:u.end])
+		u.buffer = larger
+	}
+}
+
+// next gives the next packet, which is the caller's until the next call. Empty ones are passed over.
+func (u *unframer) next() ([]byte, error) {
+	for {
+		if err := u.have(headerBytes); err != nil {
+			return nil, err
+		}
+		length := int(binary.BigEndian.Uint16(u.buffer[u.start:]))
+		if length > maxPacket {
+			return nil, errLongPacket
+		}
+		if err := u.have(headerBytes + length); err != nil {
+			return nil, err
+		}
+		begin := u.start + headerBytes
+		u.start = begin + length
+		if length > 0 {
+			return u.buffer[begin:u.start:u.start], nil
+		}
+	}
+}
+
+// have reads until so many bytes are there. The buffer holds the longest packet.
+func (u *unframer) have(wanted int) error {
+	if u.start == u.end {
+		u.start, u.end = 0, 0
+	}
+	if len(u.buffer)-u.start < wanted {
+		u.start, u.end = 0, copy(u.buffer, u.buffer[u.start:u.end])
+	}
+	for u.end-u.start < wanted {
+		n, err := u.from.Read(u.buffer[u.end:])
+		u.end += n
+		u.total += n
+		if err != nil && u.end-u.start < wanted {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package sfu
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strconv"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
+)
+
+// What Config.MediaTCP may be beside a port.
+const (
+	MediaTCPSame = "same" // number as the UDP port
+	MediaTCPOff  = "off"
+)
+
+// socketTries is how often a port of the kernel's choice is asked for that is free for UDP and TCP.
+const socketTries = 20
+
+// listen binds what media comes by.
+func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
+	address, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
+	if err != nil {
+		return nil, fmt.Errorf("resolve media address %s: %w", cfg.MediaAddress, err)
+	}
+	for try := 1; ; try++ {
+		sockets, err := egress.Listen(address, cores())
+		if len(sockets) == 0 {
+			return nil, fmt.Errorf("bind media socket: %w", err)
+		}
+		if err != nil {
+			log.Warn("media is read on fewer cores", "wanted", cores(), "sockets", len(sockets), "error", err)
+		}
+		streams, err := listenTCP(cfg, sockets[0].LocalAddr())
+		if err == nil {
+			enlarge(sockets, log)
+			batch := cfg.EgressBatch && runtime.GOOS == "linux"
+			return egress.New(egress.Options{Gather: batch, Segment: batch, Streams: streams}, sockets...), nil
+		}
+		for _, socket := range sockets {
+			socket.Close()
+		}
+		if address.Port != 0 || cfg.MediaTCP != MediaTCPSame || try == socketTries {
+			return nil, fmt.Errorf("bind TCP port for media (another, or %q for none, will do): %w", MediaTCPOff, err)
+		}
+	}
+}
+
+// listenTCP takes TCP connections where UDP is bound; nil for nowhere.
+func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
+	bound, ok := udp.(*net.UDPAddr)
+	if !ok || cfg.MediaTCP == MediaTCPOff {
+		return nil, nil
+	}
+	port := bound.Port
+	if cfg.MediaTCP != MediaTCPSame {
+		port, _ = strconv.Atoi(cfg.MediaTCP) // Validate has looked.
+	}
+	network := "tcp"
+	if bound.IP.To4() != nil {
+		network = "tcp4" // as the UDP socket
+	}
+	return net.ListenTCP(network, &net.TCPAddr{IP: bound.IP, Port: port, Zone: bound.Zone})
+}
+
+func enlarge(sockets []*net.UDPConn, log *slog.Logger) {
+	for _, socket := range sockets {
+		for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {
+			if err := set(socketBuffer); err != nil {
+				log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
+			}
+		}
+	}
+}
+
+var errMediaTCP = errors.New(`want "same", "off" or a port`)
+
+// checkMediaTCP says what is wrong with Config.MediaTCP.
+func checkMediaTCP(text string) error {
+	if text == MediaTCPSame || text == MediaTCPOff {
+		return nil
+	}
+	if port, err := strconv.ParseUint(text, 10, 16); err != nil || port == 0 {
+		return fmt.Errorf("TCP port of media is %q: %w", text, errMediaTCP)
+	}
+	return nil
+}

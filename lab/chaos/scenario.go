@@ -117,7 +117,7 @@ func ofProcesses() []scenario {
 		},
 		{
 			name: Rolling, sentence: "every node is replaced, one after the other: it drains, ends, and is started again",
-			expect: Expect{Moves: true, Smooth: true, All: true}, soak: true, strike: replaceAll,
+			expect: Expect{Moves: true, Smooth: true, All: true}, strike: replaceAll,
 		},
 		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, once: true, prepare: awaitMeasured, strike: killCrowded},
 	}

@@ -42,7 +42,7 @@ func TestContainersAreHurtAsAnEngineCan(t *testing.T) {
 	processes := Options{Cluster: &devcluster.Client{}}
 	containers := Options{Cluster: devcluster.ClientOf(noNodes{}, devcluster.Access{}), Network: &cables{}}
 	for name, want := range map[Name]string{
-		Kill: "both", Freeze: "both", Drain: "both", Rolling: "both", DoubleFault: "processes", DrainCrash: "processes", Partition: "containers", Loss: "none",
+		Kill: "both", Freeze: "both", Drain: "both", Rolling: "none", DoubleFault: "processes", DrainCrash: "processes", Partition: "containers", Loss: "none",
 	} {
 		got := "none"
 		switch inProcesses, inContainers := slices.Contains(processes.soakFaults(), name), slices.Contains(containers.soakFaults(), name); {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// blockBytes is what is written to a TCP connection in one call.
+	// Of one write to TCP.
 	blockBytes = 16 << 10
-	// No picture begins while so much waits, or something has waited for so long: what is late is of no use, and the estimate of the path
-	// has asked for less by then.
+	// No picture begins while so much waits, or something for so long: what is late is useless, and the path's estimate
+	// asks for less by then.
 	pictureBytes = 512 << 10
 	pictureAge   = 500 * time.Millisecond
-	// A picture that has begun, and what is no picture, may fill the backlog up to these.
+	// A begun picture, and other packets, may fill the backlog up to these.
 	startedBytes = 896 << 10
 	backlogBytes = 1 << 20
 )
@@ -25,29 +25,29 @@ type block struct {
 	bytes   []byte
 }
 
-// newBlocks keeps blocks that nobody uses.
+// newBlocks keeps unused blocks.
 func newBlocks() *sync.Pool {
 	return &sync.Pool{New: func() any { return &block{bytes: make([]byte, 0, blockBytes)} }}
 }
 
-// backlog is what waits for one TCP connection. It leaves out whole frames of pictures first. It needs a lock around it.
+// backlog waits for one TCP connection. Whole frames of pictures are left out first. It needs a lock around it.
 type backlog struct {
 	spare   *sync.Pool
 	blocks  []*block // the oldest first
 	taken   bool     // the oldest is being written
 	waiting int      // bytes
-	behind  bool     // pictures are left out until all has been written
+	behind  bool     // no pictures until all is written
 	frames  map[uint32]newestFrame
 	dropped uint64 // packets
 }
 
-// newestFrame is what was decided of a stream's newest frame.
+// newestFrame is the decision on a stream's newest frame.
 type newestFrame struct {
 	frame Frame
 	out   bool
 }
 
-// put takes a packet in. It reports false for one that had to be kept and has no room.
+// put is false for a packet that must be kept and has no room.
 func (b *backlog) put(frame Frame, packet []byte, now time.Time) bool {
 	size := headerBytes + len(packet)
 	switch {
@@ -72,7 +72,7 @@ func (b *backlog) put(frame Frame, packet []byte, now time.Time) bool {
 	return true
 }
 
-// leavesOut decides on a packet of a picture: as on the first of its frame, unless the room ends amid the frame.
+// leavesOut decides as on the frame's first packet, unless room ends amid it.
 func (b *backlog) leavesOut(frame Frame, size int, now time.Time) bool {
 	if b.frames == nil {
 		b.frames = map[uint32]newestFrame{}
@@ -91,7 +91,7 @@ func (b *backlog) late(now time.Time) bool {
 	return b.behind
 }
 
-// take gives the oldest block, nil while there is none. It stays in the backlog until done.
+// take leaves the oldest block in the backlog until done; nil if there is none.
 func (b *backlog) take() *block {
 	if len(b.blocks) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (b *backlog) take() *block {
 	return b.blocks[0]
 }
 
-// done says that what was taken has been written.
+// done: the block taken was written.
 func (b *backlog) done() {
 	written := b.blocks[0]
 	n := copy(b.blocks, b.blocks[1:])

@@ -1,22 +1,21 @@
 package egress
 
-// Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: every loop that sends much has one
-// of its own, so that none waits for another.
+// Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: each loop has its
+// own, so that none waits.
 type Batch struct {
 	conn   *Conn
 	socket *socket
 	open   bool
-	queue  *queue // nil while there is nothing in it
+	queue  *queue // nil while empty
 }
 
-// NewBatch makes a batch, which sends through one of the sockets: in turn, so that few send through one at the same time. It takes
-// memory only while it is used.
+// NewBatch makes a batch on one of the sockets in turn. It takes memory only while used.
 func (c *Conn) NewBatch() *Batch {
 	turn := int(c.batches.Add(1)-1) % len(c.sockets)
 	return &Batch{conn: c, socket: c.sockets[turn]}
 }
 
-// Begin has the packets that follow wait for End.
+// Begin holds later packets until End.
 func (b *Batch) Begin() { b.open = true }
 
 // End sends what was put in since Begin.
@@ -29,8 +28,8 @@ func (b *Batch) End() {
 	b.release()
 }
 
-// Space is room for one packet of at most so many bytes, until the next call. It is shorter only if no batch is that large. What is
-// there may be sent to make room.
+// Space is room for a packet of so many bytes, until the next call; shorter only if no batch is that large. What is in
+// the batch may be sent to make room.
 func (b *Batch) Space(size int) []byte {
 	if b.queue == nil {
 		b.queue = b.conn.queue()
@@ -41,10 +40,10 @@ func (b *Batch) Space(size int) []byte {
 	return b.queue.space(size)
 }
 
-// Put sends the first n bytes of the last Space at the next End, at once without a Begin. An error of the kernel at End is only counted.
-// Of what a slow TCP connection does not take whole frames are left out first.
+// Put sends the first n bytes of the last Space at End, or at once without Begin. Errors at End are only counted. A
+// slow TCP connection loses whole frames first.
 func (b *Batch) Put(n int, to Address, frame Frame) error {
-	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // The number of a zone is net's to look up.
+	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // net must look the zone's number up
 		b.queue.add(n, to, frame)
 		return nil
 	}
@@ -73,24 +72,23 @@ func (b *Batch) release() {
 	b.queue = nil
 }
 
-// The bounds of one batch: about what a core's cache holds, for the kernel reads the packets once more. A full batch is sent
-// before its End.
+// Of one batch: about a core's cache, because the kernel reads packets once more. A full batch is sent before End.
 const (
 	batchPackets = 256
 	batchBytes   = 256 << 10
 )
 
-// queue is a number of packets, ordered by destination.
+// queue is packets by destination.
 type queue struct {
-	arena   []byte // the packets' bytes; never grows, so slices of it stay valid
+	arena   []byte // the packets' bytes; never grows: slices of it stay valid
 	packets []queued
 	flows   []flow
 	byTo    map[Address]int // index into flows
-	latest  int             // the flow of the last packet
-	outbox  *outbox         // what the system's call needs
+	latest  int             // the last packet's flow
+	outbox  *outbox         // for the system call
 }
 
-// flow is the packets for one destination, in the order of writing.
+// flow is one destination's packets in the order of writing.
 type flow struct {
 	to          Address
 	first, last int // index into packets
@@ -98,7 +96,7 @@ type flow struct {
 
 type queued struct {
 	start, end int // in the arena
-	next       int // the flow's next packet, 0 for none: packet 0 is always a first
+	next       int // next of the flow; 0: none, because packet 0 is a first
 	frame      Frame
 }
 
@@ -112,19 +110,18 @@ func newQueue() *queue {
 	}
 }
 
-// space is where the next packet goes.
 func (q *queue) space(size int) []byte {
 	start := len(q.arena)
 	end := min(start+size, batchBytes)
 	return q.arena[start:end:end]
 }
 
-// add takes in the packet that was written into space.
+// add takes the packet that was written into space.
 func (q *queue) add(n int, to Address, frame Frame) {
 	start, at := len(q.arena), len(q.packets)
 	q.arena = q.arena[:start+n]
 	q.packets = append(q.packets, queued{start: start, end: start + n, frame: frame})
-	if at > 0 && q.flows[q.latest].to == to { // A frame for one viewer.
+	if at > 0 && q.flows[q.latest].to == to { // a frame for one viewer
 		q.extend(q.latest, at)
 		return
 	}

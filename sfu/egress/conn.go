@@ -18,48 +18,43 @@ import (
 	"sync/atomic"
 )
 
-// Conn is an address that counts what it sends: of UDP, with one socket or several, and of TCP where that is wanted. Everything is safe for
-// concurrent use.
+// Conn is an address, of UDP sockets and of TCP if wanted, that counts what it sends. It is safe for concurrent use.
 type Conn struct {
 	counters
 	sockets []*socket
 	streams *streams      // nil: no TCP
-	gathers bool          // else every packet is sent by itself
-	batches atomic.Uint32 // so far, by which they are given a socket
+	gathers bool          // else packets are sent singly
+	batches atomic.Uint32 // so far, for choosing a socket
 
 	mu    sync.Mutex // guards spare
-	spare []*queue   // that no Batch uses
+	spare []*queue   // unused
 }
 
-// socket is one of those that are bound to the address.
 type socket struct {
 	*net.UDPConn
 
 	sender sender
 }
 
-// maxSpare is how many batches keep their memory: about as many as send at the same time.
+// Batches that keep memory: about as many as send at once.
 const maxSpare = 8
 
-// counters are Stats as they are written.
 type counters struct {
 	packets, bytes, calls, errors, refused, dropped atomic.Uint64
 }
 
-// Options switch what happens between Begin and End of a Batch.
+// Options are for what a Batch sends.
 type Options struct {
-	// Gather sends what was written between Begin and End together (sendmmsg,
-	// on Linux). Without it Begin and End do nothing.
+	// Gather sends what is between Begin and End together (sendmmsg, on Linux).
 	Gather bool
-	// Segment lets the kernel cut several packets of one size for one
-	// destination out of one (UDP_SEGMENT, Linux 4.18), where there are several.
-	// They leave the network card back to back, which not every path likes.
+	// Segment lets the kernel cut one message into packets of one size (UDP_SEGMENT, Linux 4.18). They leave the
+	// network card back to back, which not every path likes.
 	Segment bool
-	// Streams takes TCP connections as well; nil for none. The Conn closes it.
+	// Streams also takes TCP connections; nil: none. The Conn closes it.
 	Streams *net.TCPListener
 }
 
-// New wraps unconnected UDP sockets that are bound to one address: one, or those of Listen.
+// New wraps unconnected UDP sockets of one address: one, or those of Listen.
 func New(options Options, sockets ...*net.UDPConn) *Conn {
 	c := &Conn{gathers: options.Gather}
 	for _, conn := range sockets {
@@ -73,10 +68,10 @@ func New(options Options, sockets ...*net.UDPConn) *Conn {
 	return c
 }
 
-// LocalAddr is the address of UDP.
+// LocalAddr is the UDP address.
 func (c *Conn) LocalAddr() net.Addr { return c.sockets[0].LocalAddr() }
 
-// StreamAddr is the address of TCP, zero for none.
+// StreamAddr is the TCP address, zero for none.
 func (c *Conn) StreamAddr() netip.AddrPort {
 	if c.streams == nil {
 		return netip.AddrPort{}
@@ -95,7 +90,7 @@ func (c *Conn) Streams() int {
 	return len(c.streams.all)
 }
 
-// Close closes every socket, and every TCP connection.
+// Close closes every socket and TCP connection.
 func (c *Conn) Close() error {
 	var faults []error
 	if c.streams != nil {
@@ -115,9 +110,9 @@ func (c *Conn) Readers() int {
 	return len(c.sockets)
 }
 
-// Receive gives take every packet that comes to one of the sockets, until Close; then it returns an error that is net.ErrClosed. The
-// packet is take's for the time of the call. Every reader, a number below Readers, is to be used by a goroutine of its own. The last one is
-// that of all TCP connections, where they are taken: each calls take by itself, and gone after its last packet.
+// Receive gives take a socket's packets, for the time of the call, until Close; then it returns an error that is
+// net.ErrClosed. Each reader, below Readers, has its own goroutine. The last is for TCP, if taken: each connection
+// calls take itself, and gone after its last packet.
 func (c *Conn) Receive(reader int, take func(b []byte, from Address), gone func(from Address)) error {
 	if reader == len(c.sockets) {
 		return c.streams.receive(take, gone)
@@ -125,7 +120,7 @@ func (c *Conn) Receive(reader int, take func(b []byte, from Address), gone func(
 	return receive(c.sockets[reader].UDPConn, func(b []byte, from netip.AddrPort) { take(b, UDP(from)) })
 }
 
-// Write sends one packet at once, without allocating for its address. It does not wait for a TCP connection.
+// Write sends one packet at once without allocating. It does not wait for TCP.
 func (c *Conn) Write(b []byte, to Address) (int, error) { return c.write(b, to, 0) }
 
 func (c *Conn) write(b []byte, to Address, frame Frame) (int, error) {
@@ -156,7 +151,7 @@ func (c *Conn) putBack(q *queue) {
 	}
 }
 
-// countGathered is count for a packet whose writer has been told that it was sent.
+// countGathered is for packets whose writers were told that they are sent.
 func (c *counters) countGathered(n int, err error) {
 	c.count(n, err)
 	if err != nil {
@@ -164,7 +159,7 @@ func (c *counters) countGathered(n int, err error) {
 	}
 }
 
-// wrote is count for what a TCP connection was given at once.
+// wrote is for what TCP took at once.
 func (c *counters) wrote(b *block, err error) {
 	c.calls.Add(1)
 	if err != nil {
@@ -185,14 +180,14 @@ func (c *counters) count(n int, err error) {
 	c.bytes.Add(uint64(n))
 }
 
-// Stats are the counters of a Conn since it was made.
+// Stats count since the Conn was made.
 type Stats struct {
 	Packets uint64 // sent
-	Bytes   uint64 // of them, without the headers of IP, UDP and TCP
-	Calls   uint64 // system calls that it took
-	Errors  uint64 // packets that the kernel refused
-	Refused uint64 // those of them that had been gathered, so that their writer does not know
-	Dropped uint64 // packets that TCP connections were too slow for
+	Bytes   uint64 // without IP, UDP and TCP headers
+	Calls   uint64 // system calls
+	Errors  uint64 // refused by the kernel
+	Refused uint64 // of these gathered ones, of which writers do not know
+	Dropped uint64 // by slow TCP connections
 }
 
 // Stats reads the counters.

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxPacket is the longest packet that is read from a TCP connection: what is read of a datagram.
+	// As of a datagram.
 	maxPacket = 1500
-	// headerBytes come before each packet and say how long it is (RFC 4571).
+	// The length before each packet (RFC 4571).
 	headerBytes = 2
-	// strangerRoom is the buffer of a connection that has shown nothing, clientRoom that of a client: one call takes several packets.
+	// Buffers before and after a connection has shown whose it is; one read takes several packets.
 	strangerRoom, clientRoom = headerBytes + maxPacket, 16 << 10
-	// strangerBytes is what is read of a connection that has shown nothing: some 40 connectivity checks.
+	// Read before that: some 40 connectivity checks.
 	strangerBytes = 8 << 10
 )
 
@@ -26,8 +26,8 @@ var (
 type unframer struct {
 	from       io.Reader
 	buffer     []byte
-	start, end int // of what is in the buffer and was not given out
-	total      int // bytes that were read
+	start, end int // of what is not given out yet
+	total      int // bytes read
 }
 
 func newUnframer(from io.Reader) *unframer {
@@ -43,7 +43,7 @@ func (u *unframer) grow() {
 	}
 }
 
-// next gives the next packet, which is the caller's until the next call. Empty ones are passed over.
+// next returns a packet, valid until the next call. Empty ones are skipped.
 func (u *unframer) next() ([]byte, error) {
 	for {
 		if err := u.have(headerBytes); err != nil {
@@ -64,7 +64,7 @@ func (u *unframer) next() ([]byte, error) {
 	}
 }
 
-// have reads until so many bytes are there. The buffer holds the longest packet.
+// have reads until wanted bytes are there. The buffer holds the longest packet.
 func (u *unframer) have(wanted int) error {
 	if u.start == u.end {
 		u.start, u.end = 0, 0

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen binds several sockets to one address, with a port of the kernel's choice where it names none. What one address sends comes
-// to one of them as long as none is closed. The first is bound alone, so that an address which another process has is refused. With an error there
-// may be sockets, fewer than were wanted.
+// Listen binds several sockets to one address; the kernel picks a port where none is given. One address's packets come
+// to one socket while none is closed. The first is bound alone, so that a used address is refused. Fewer sockets may
+// come with an error.
 func Listen(address *net.UDPAddr, sockets int) ([]*net.UDPConn, error) {
 	first, err := net.ListenUDP("udp", address)
 	if err != nil {
@@ -35,7 +35,6 @@ func Listen(address *net.UDPAddr, sockets int) ([]*net.UDPConn, error) {
 	return bound, err
 }
 
-// share lets other sockets of this user be bound to the same address.
 func share(_, _ string, conn syscall.RawConn) error {
 	var refused error
 	err := conn.Control(func(fd uintptr) { refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })

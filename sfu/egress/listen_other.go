@@ -4,7 +4,7 @@ package egress
 
 import "net"
 
-// Listen binds a socket; other systems than Linux do not share out what comes to an address among several.
+// Listen binds one socket: only Linux shares an address among several.
 func Listen(address *net.UDPAddr, _ int) ([]*net.UDPConn, error) {
 	socket, err := net.ListenUDP("udp", address)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// receiveMessages is how many datagrams one call takes at most.
+	// Of one call.
 	receiveMessages = 32
-	// receiveBytes is what one of them may have: as many of one sender and of one length as the kernel has joined (UDP_GRO).
+	// Of one message: the kernel joins packets of one sender and length (UDP_GRO).
 	receiveBytes = 1 << 16
-	// controlBytes is the room for the length of those that were joined.
+	// For the length of joined packets.
 	controlBytes = 32
 )
 
-// receiver takes what waits at one socket with recvmmsg.
+// receiver uses recvmmsg on one socket.
 type receiver struct {
 	take     func(b []byte, from netip.AddrPort)
 	messages [receiveMessages]unix.Mmsghdr
 	vectors  [receiveMessages]unix.Iovec
-	names    [receiveMessages]unix.RawSockaddrInet6 // room for either family
+	names    [receiveMessages]unix.RawSockaddrInet6 // of either family
 	control  [receiveMessages][controlBytes]byte
 	errno    syscall.Errno
 }
 
-// receive gives take every packet that comes to a socket until it is closed.
+// receive calls take until the socket is closed.
 func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -46,16 +46,15 @@ func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error 
 		h.SetIovlen(1)
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // Without it each comes by itself.
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // without it each comes singly
 	})
 	if err := raw.Read(r.empty); err != nil {
-		return err // The socket was closed.
+		return err // the socket was closed
 	}
 	return r.errno
 }
 
-// empty takes what waits. It returns false when nothing does, to be called again when something has come since the last call to the
-// kernel, and true when the kernel refuses.
+// empty takes what waits. It is false when nothing does, to be called again on news, and true when the kernel refuses.
 func (r *receiver) empty(fd uintptr) bool {
 	for {
 		for i := range r.messages {
@@ -82,7 +81,7 @@ func (r *receiver) empty(fd uintptr) bool {
 	}
 }
 
-// deliver hands on the packets of one message: several where the kernel has joined them.
+// deliver hands on one message's packets, several if the kernel joined them.
 func (r *receiver) deliver(i int) {
 	b := unsafe.Slice(r.vectors[i].Base, r.messages[i].Len)
 	from := addressOf(&r.names[i])
@@ -94,7 +93,6 @@ func (r *receiver) deliver(i int) {
 	r.take(b, from)
 }
 
-// addressOf reads an address of the kernel's.
 func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	var port *uint16
 	var address netip.Addr
@@ -110,7 +108,7 @@ func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	return netip.AddrPortFrom(address, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(port))[:]))
 }
 
-// segmentOf is how long each of the joined packets is, of which the last may be shorter; 0 for a packet by itself.
+// segmentOf is the length of joined packets, of which the last may be shorter; 0 for a single one.
 func segmentOf(control []byte) int {
 	const data = unix.SizeofCmsghdr
 	if len(control) < data+4 {

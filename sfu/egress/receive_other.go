@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// receive gives take every packet that comes to a socket until it is closed.
+// receive calls take until the socket is closed.
 func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error {
 	b := make([]byte, 1<<16)
 	for {

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxSegments and maxSegmentedBytes bound what the kernel cuts up in one
-	// go: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535 bytes.
+	// Of one message that the kernel cuts up: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535
+	// bytes.
 	maxSegments       = 64
 	maxSegmentedBytes = 65000
 )
 
-// sender sends batches with sendmmsg, several at a time: the kernel takes no lock on the socket for datagrams.
+// sender sends batches with sendmmsg, several at a time: datagrams take no lock on the socket.
 type sender struct {
 	conn     *net.UDPConn
 	raw      syscall.RawConn
 	counters *counters
-	ipv6     bool // the socket's addresses are of that family, IPv4 ones mapped into it
+	ipv6     bool // IPv4 addresses are mapped
 	segment  atomic.Bool
 }
 
@@ -46,12 +46,12 @@ func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool 
 	return err == nil && unknown == nil
 }
 
-// outbox is the batch as sendmmsg takes it. Nothing in it grows: the parts point at each other.
+// outbox is a batch for sendmmsg. Nothing in it grows: the parts point at each other.
 type outbox struct {
 	messages []unix.Mmsghdr
 	runs     []run // of each message
 	vectors  []unix.Iovec
-	names    []unix.RawSockaddrInet6 // room for either family
+	names    []unix.RawSockaddrInet6 // of either family
 	control  []byte
 	sent     int // messages
 
@@ -61,7 +61,7 @@ type outbox struct {
 	errno syscall.Errno         // of the last call
 }
 
-// run is the packets of one message.
+// run is one message's packets.
 type run struct {
 	flow, first    int
 	packets, bytes int
@@ -73,7 +73,7 @@ func newOutbox() *outbox {
 		runs:     make([]run, 0, batchPackets),
 		vectors:  make([]unix.Iovec, 0, batchPackets),
 		names:    make([]unix.RawSockaddrInet6, 0, batchPackets),
-		// Only messages of two packets and more have a control message.
+		// Only messages of several packets have one.
 		control: make([]byte, 0, batchPackets/2*unix.CmsgSpace(2)),
 	}
 	o.try = o.call
@@ -81,7 +81,7 @@ func newOutbox() *outbox {
 	return o
 }
 
-// send sends what is for UDP in a batch, destination by destination.
+// send sends a batch's UDP packets by destination.
 func (s *sender) send(q *queue) {
 	o := q.outbox
 	o.messages, o.runs, o.vectors, o.names, o.control = o.messages[:0], o.runs[:0], o.vectors[:0], o.names[:0], o.control[:0]
@@ -92,7 +92,7 @@ func (s *sender) send(q *queue) {
 		}
 	}
 	for o.sent < len(o.messages) {
-		err := s.raw.Control(o.try) // Others may be sending meanwhile.
+		err := s.raw.Control(o.try) // others may be sending
 		if err == nil && o.errno == unix.EAGAIN {
 			err = s.raw.Write(o.retry)
 		}
@@ -100,7 +100,7 @@ func (s *sender) send(q *queue) {
 			s.settle(q)
 			continue
 		}
-		for ; o.sent < len(o.messages); o.sent++ { // The socket is closed.
+		for ; o.sent < len(o.messages); o.sent++ { // the socket is closed
 			n := uint64(o.runs[o.sent].packets)
 			s.counters.errors.Add(n)
 			s.counters.refused.Add(n)
@@ -108,13 +108,12 @@ func (s *sender) send(q *queue) {
 	}
 }
 
-// call gives the kernel the messages that it has not taken yet.
+// call passes the messages not taken yet.
 func (o *outbox) call(fd uintptr) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), uintptr(len(o.messages)-o.sent), 0, 0, 0)
 	o.taken, o.errno = int(n), errno
 }
 
-// settle acts on what the kernel said.
 func (s *sender) settle(q *queue) {
 	o := q.outbox
 	s.counters.calls.Add(1)
@@ -124,14 +123,13 @@ func (s *sender) settle(q *queue) {
 		o.sent += o.taken
 	case unix.EINTR:
 	default:
-		s.refused(q, o.sent, o.errno) // It is the first message that was not sent.
+		s.refused(q, o.sent, o.errno) // the first message not sent
 		o.sent++
 	}
 }
 
-// addFlow makes messages of one destination's packets: of each run of packets
-// of one size, the last of which may be shorter, where the kernel cuts them up,
-// else of each packet.
+// addFlow makes one message of each run of packets of one size, the last perhaps shorter, where the kernel cuts; else
+// of each packet.
 func (s *sender) addFlow(q *queue, index int) {
 	o, f := q.outbox, &q.flows[index]
 	name := o.name(f.to.AddrPort, s.ipv6)
@@ -171,7 +169,7 @@ func (s *sender) addFlow(q *queue, index int) {
 	}
 }
 
-// addPayload adds a packet to the vectors of a message, which begin at the given one. What lies behind the one before it in memory is one vector with it.
+// addPayload adds a packet to a message's vectors, and joins it with the one before if they adjoin in memory.
 func (o *outbox) addPayload(payload []byte, begin int) {
 	base := unsafe.SliceData(payload)
 	if last := len(o.vectors) - 1; last >= begin {
@@ -184,7 +182,6 @@ func (o *outbox) addPayload(payload []byte, begin int) {
 	o.vectors[len(o.vectors)-1].SetLen(len(payload))
 }
 
-// name is an address as the kernel has it.
 func (o *outbox) name(to netip.AddrPort, ipv6 bool) *unix.RawSockaddrInet6 {
 	o.names = append(o.names, unix.RawSockaddrInet6{})
 	name := &o.names[len(o.names)-1]
@@ -199,7 +196,6 @@ func (o *outbox) name(to netip.AddrPort, ipv6 bool) *unix.RawSockaddrInet6 {
 	return name
 }
 
-// segmentSize makes the control message that says how long each packet is.
 func (o *outbox) segmentSize(size int) []byte {
 	start := len(o.control)
 	o.control = o.control[:start+unix.CmsgSpace(2)]
@@ -222,9 +218,8 @@ func (s *sender) delivered(runs []run) {
 	s.counters.bytes.Add(uint64(bytes))
 }
 
-// refused deals with a message that the kernel did not take. One that it was to
-// cut up is sent packet by packet; EIO means that it cannot cut at all here (no
-// checksum offload on the way out), and is not asked again.
+// refused sends a message that was to be cut packet by packet. EIO: this way out has no checksum offload and cannot cut
+// at all, so that is switched off.
 func (s *sender) refused(q *queue, message int, err error) {
 	r := q.outbox.runs[message]
 	if r.packets == 1 {

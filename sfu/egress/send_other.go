@@ -4,12 +4,12 @@ package egress
 
 import "net"
 
-// outbox holds nothing: this system has no call for several packets.
+// outbox is empty: there is no call for several packets.
 type outbox struct{}
 
 func newOutbox() *outbox { return nil }
 
-// sender sends the packets of a batch one by one.
+// sender sends singly.
 type sender struct {
 	conn     *net.UDPConn
 	counters *counters

@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// defaultStrangerTime is how long a TCP connection may take until Admit: browsers check at once.
+	// Until Admit: browsers check at once.
 	defaultStrangerTime = 10 * time.Second
-	// defaultWriteTime is how long the kernel may take for one block: 13 kbit/s carry no call.
+	// For one block: 13 kbit/s carry no call.
 	defaultWriteTime = 10 * time.Second
 )
 
-// Stream is one TCP connection of a client. Writing to it never waits: what it does not take in time is left out, whole frames of pictures
-// first, and where even sound has no room, or the kernel takes nothing for 10 s, the connection is closed. Its methods are safe for concurrent use.
+// Stream is one client's TCP connection. Writing never waits: late frames are left out whole, and when even sound has
+// no room, or the kernel takes nothing for 10 s, the connection is closed. It is safe for concurrent use.
 type Stream struct {
 	of       *streams
 	conn     *net.TCPConn
 	pending  *connlimit.Pending
 	admitted atomic.Bool
 	wake     chan struct{} // capacity 1
-	ended    chan struct{} // closed by Close
+	ended    chan struct{} // by Close
 
 	mu      sync.Mutex // guards the fields below
 	backlog backlog
-	writing bool // there is a goroutine that writes
+	writing bool // by a goroutine
 	closed  bool
 }
 
-// Admit says that a client has shown who it is: its connection lasts until Close.
+// Admit: a client has shown who it is, and its connection lasts until Close.
 func (s *Stream) Admit() {
 	if !s.admitted.CompareAndSwap(false, true) {
 		return
 	}
 	s.pending.Done()
-	_ = s.conn.SetReadDeadline(time.Time{}) // It fails only when the connection is closed.
+	_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection
 }
 
-// Close ends the connection. What it has not written yet is lost.
+// Close loses what is not written yet.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,18 +56,17 @@ func (s *Stream) close() {
 	s.closed = true
 	close(s.ended)
 	s.pending.Done()
-	_ = s.conn.SetLinger(0) // The kernel shall not keep for long what nobody takes.
+	_ = s.conn.SetLinger(0) // the kernel shall not keep what nobody takes
 	s.conn.Close()
 }
 
-// Dropped is how many packets were left out so far.
+// Dropped is how many packets were left out.
 func (s *Stream) Dropped() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.backlog.dropped
 }
 
-// put is for one packet.
 func (s *Stream) put(frame Frame, packet []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +78,6 @@ func (s *Stream) put(frame Frame, packet []byte) error {
 	return nil
 }
 
-// putFlow is for the packets of one destination in a batch.
 func (s *Stream) putFlow(q *queue, f *flow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +97,7 @@ func (s *Stream) take(frame Frame, packet []byte, now time.Time) {
 	s.of.counters.dropped.Add(s.backlog.dropped - before)
 }
 
-// rouse has what waits written. It needs mu.
+// rouse needs mu.
 func (s *Stream) rouse() {
 	if s.closed || len(s.backlog.blocks) == 0 {
 		return
@@ -114,7 +112,7 @@ func (s *Stream) rouse() {
 	}
 }
 
-// write writes what waits, until Close.
+// write runs until Close.
 func (s *Stream) write() {
 	defer s.Close()
 	for {
@@ -132,7 +130,7 @@ func (s *Stream) write() {
 			}
 			continue
 		}
-		_ = s.conn.SetWriteDeadline(time.Now().Add(s.of.writeTime)) // It fails only when the connection is closed, as Write does.
+		_ = s.conn.SetWriteDeadline(time.Now().Add(s.of.writeTime)) // fails only on a closed connection, as Write does
 		_, err := s.conn.Write(next.bytes)
 		s.of.counters.wrote(next, err)
 		if err != nil {
@@ -144,7 +142,7 @@ func (s *Stream) write() {
 	}
 }
 
-// read gives take every packet of the connection until it ends.
+// read calls take until the connection ends.
 func (s *Stream) read(take func([]byte)) {
 	defer s.Close()
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.of.strangerTime))

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// strangers and strangersOfOne bound TCP connections that have shown nothing; the oldest goes for a new one. A client shows itself
-	// within a round trip, and many clients may share an address.
+	// TCP connections that have shown nothing, in all and of one address; a new one drops the oldest. Clients show
+	// themselves within a round trip, and may share an address.
 	strangers, strangersOfOne = 1024, 128
-	// refusedPause is how long nothing is accepted after the kernel has refused to: it may have no more files.
+	// After the kernel refused to accept: perhaps for want of files.
 	refusedPause = 100 * time.Millisecond
-	// unsentBytes is what the kernel keeps of a connection beside what is under way: the rest waits where it can be left out.
+	// In the kernel beside what is under way: the rest waits where it can be left out.
 	unsentBytes = 32 << 10
 )
 
-// streams are the TCP connections of an address.
+// streams are an address's TCP connections.
 type streams struct {
 	listener *net.TCPListener
 	limiter  *connlimit.Limiter
 	spare    *sync.Pool
 	counters *counters
-	// As the constants; tests have less time.
+	// As the constants; shorter in tests.
 	strangerTime, writeTime time.Duration
 
-	ended   chan struct{}  // closed by close
+	ended   chan struct{}  // by close
 	writing sync.WaitGroup // goroutines of connections
 
 	mu     sync.Mutex // guards the fields below
@@ -44,7 +44,7 @@ func newStreams(listener *net.TCPListener, counters *counters) *streams {
 	}
 }
 
-// receive accepts connections until close, and returns when all have ended. take and gone are as of Conn.Receive.
+// receive accepts until close, and returns after all connections. take and gone are Conn.Receive's.
 func (s *streams) receive(take func([]byte, Address), gone func(Address)) error {
 	defer s.writing.Wait()
 	defer s.close()
@@ -75,11 +75,11 @@ func (s *streams) receive(take func([]byte, Address), gone func(Address)) error 
 	}
 }
 
-// add makes a Stream of a connection, unless all are being closed.
+// add fails while all are being closed.
 func (s *streams) add(conn *net.TCPConn) (Address, bool) {
 	keepLittle(conn)
 	stream := &Stream{of: s, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), backlog: backlog{spare: s.spare}}
-	stream.pending = s.limiter.Add(conn.RemoteAddr(), func() { conn.Close() }) // The reader ends, and closes the stream.
+	stream.pending = s.limiter.Add(conn.RemoteAddr(), func() { conn.Close() }) // the reader ends, and closes the stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -2,33 +2,33 @@ package offer
 
 import "net/netip"
 
-// Answer is what a node says in an answer beside what the offer decides.
+// Answer is what the node adds to what the offer decides.
 type Answer struct {
-	SessionID uint64 // of o=; the same for all answers of one connection, below 1<<63
-	Version   uint64 // of o=; grows with each answer of a connection
+	SessionID uint64 // of o=; one for all answers of a connection, below 1<<63
+	Version   uint64 // of o=; grows with each answer
 	Ufrag     string
 	Password  string
-	// Fingerprint is of our certificate, as in SDP: "sha-256 00:11:...".
+	// Fingerprint is our certificate's, as in SDP: "sha-256 00:11:...".
 	Fingerprint string
 	Setup       string           // active or passive
-	Candidates  []netip.AddrPort // host candidates over UDP, the preferred first
+	Candidates  []netip.AddrPort // UDP host candidates, the preferred first
 	TCPPort     uint16           // passive TCP candidates at the same addresses (RFC 6544); 0: none
-	// CanPublish: m-lines that the client sends on are taken. CanSubscribe: slots are filled. Without it an m-line is
-	// inactive, not rejected: a rejected one would stop the client's transceiver for good.
+	// CanPublish takes what the client sends; CanSubscribe fills slots. Without it an m-line is inactive: a rejected
+	// one would stop the client's transceiver for good.
 	CanPublish, CanSubscribe bool
-	// Slots are by mid; a receive m-line without one is inactive.
+	// Slots are by mid; a receiving m-line without one is inactive.
 	Slots map[string]Slot
 }
 
-// Slot is what is sent on a receive m-line.
+// Slot is what is sent on a receiving m-line.
 type Slot struct {
 	SSRC    uint32
 	RTXSSRC uint32 // 0 for none
-	// Stream, Track and CNAME are words of SDP. They must be the same on every node, or the page sees another track after a move.
+	// Stream, Track and CNAME are the same on every node, or the page sees another track after a move.
 	Stream, Track, CNAME string
 }
 
-// Answer writes the answer to an offer.
+// Answer writes the answer.
 func (o *Offer) Answer(a *Answer) string {
 	var w writer
 	w.Grow(512 + 1024*len(o.Sections))
@@ -39,7 +39,7 @@ func (o *Offer) Answer(a *Answer) string {
 	}
 	w.put("a=msid-semantic:WMS *\r\n")
 	w.put("a=ice-ufrag:", a.Ufrag, "\r\na=ice-pwd:", a.Password, "\r\na=fingerprint:", a.Fingerprint, "\r\n")
-	candidates := a.Candidates // They stand once, in the first m-line of the BUNDLE group.
+	candidates := a.Candidates // once, in the first m-line of the BUNDLE group
 	for i := range o.Sections {
 		s := &o.Sections[i]
 		if s.Rejected {
@@ -55,7 +55,6 @@ func (o *Offer) Answer(a *Answer) string {
 	return w.String()
 }
 
-// writeBundle names the m-lines that are accepted.
 func (o *Offer) writeBundle(w *writer) {
 	named := false
 	for i := range o.Sections {
@@ -80,7 +79,7 @@ func (s *Section) kind() string {
 	return "video"
 }
 
-// writeRejection rejects an m-line. Firefox wants the c= line even so.
+// Firefox wants the c= line even so.
 func (s *Section) writeRejection(w *writer) {
 	w.put("m=", s.kind(), " 0 UDP/TLS/RTP/SAVPF ").number(uint64(s.format)).put("\r\nc=IN IP4 0.0.0.0\r\n")
 	if s.MID != "" {
@@ -89,7 +88,7 @@ func (s *Section) writeRejection(w *writer) {
 	w.put("a=inactive\r\n")
 }
 
-// write answers an m-line. Pion reads setup and mid of each.
+// Pion reads setup and mid of each m-line.
 func (s *Section) write(w *writer, a *Answer) {
 	w.put("m=", s.kind(), " 9 UDP/TLS/RTP/SAVPF")
 	for i := range s.Codecs {
@@ -130,7 +129,7 @@ func (s *Section) writeExtensions(w *writer) {
 	s.writeExtension(w, e.DependencyDescriptor, uriDependencyDescriptor)
 }
 
-// writeExtension turns the offered direction round (RFC 8285 section 6).
+// writeExtension turns the direction round (RFC 8285 section 6).
 func (s *Section) writeExtension(w *writer, id uint8, uri string) {
 	if id == 0 {
 		return
@@ -145,7 +144,7 @@ func (s *Section) writeExtension(w *writer, id uint8, uri string) {
 	w.put(" ", uri, "\r\n")
 }
 
-// writeRIDs takes the client's encodings. One that is paused must stay so: libwebrtc would start it.
+// A paused encoding must stay so: libwebrtc would start it.
 func (s *Section) writeRIDs(w *writer) {
 	for _, rid := range s.RIDs {
 		w.put("a=rid:", rid, " recv\r\n")
@@ -166,8 +165,7 @@ func (s *Section) writeRIDs(w *writer) {
 	}
 }
 
-// writeSlot names what is sent. Without the SSRCs a client that is sent no MID extension shows nothing.
-// Pion wants msid ahead of them.
+// Without the SSRCs a client that gets no MID extension shows nothing. Pion wants msid first.
 func (s *Section) writeSlot(w *writer, slot Slot) {
 	w.put("a=msid:", slot.Stream, " ", slot.Track, "\r\n")
 	repaired := slot.RTXSSRC != 0 && s.hasRTX()

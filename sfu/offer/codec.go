@@ -7,24 +7,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
-// Codec is a codec that is forwarded, with the payload types of the offer.
+// Codec is forwarded, under the offer's payload types.
 type Codec struct {
 	Name           string // VP8, VP9, AV1, H264 or opus
 	MimeType       string // video/VP8
-	Fmtp           string // as it stands in the answer; empty for none
+	Fmtp           string // for the answer; empty for none
 	ClockRate      uint32 // Hz
 	Channels       int    // 0 for video
 	PayloadType    uint8
 	RTXPayloadType uint8 // 0 for none
 
-	feedback feedback // kinds that both sides have
+	feedback feedback // common to both sides
 	profile  h264.Profile
 }
 
-// NACK reports whether the client asks for lost packets again.
+// NACK reports whether the client asks for lost packets.
 func (c *Codec) NACK() bool { return c.feedback&nack != 0 }
 
-// feedback is a set of kinds of RTCP feedback.
 type feedback uint8
 
 const (
@@ -35,7 +34,7 @@ const (
 	nackPLI
 )
 
-// String is one kind as a=rtcp-fb writes it.
+// String is one kind as in a=rtcp-fb.
 func (f feedback) String() string {
 	switch f {
 	case googREMB:
@@ -52,7 +51,7 @@ func (f feedback) String() string {
 	return ""
 }
 
-// readFeedback reads what follows the payload type in a=rtcp-fb, 0 for a kind that is not used.
+// readFeedback is 0 for a kind that is not used.
 func readFeedback(text string) feedback {
 	for kind := googREMB; kind <= nackPLI; kind <<= 1 {
 		if text == kind.String() {
@@ -62,7 +61,6 @@ func readFeedback(text string) feedback {
 	return 0
 }
 
-// encoding is what an rtpmap names.
 type encoding uint8
 
 const (
@@ -96,7 +94,7 @@ func readEncoding(rtpmap string) encoding {
 	return encodingOther
 }
 
-// payload is what the attributes of an m-line say of one payload type.
+// payload is what an m-line says of one payload type.
 type payload struct {
 	encoding encoding
 	feedback feedback
@@ -104,7 +102,7 @@ type payload struct {
 	fmtp     string
 }
 
-// codec is the codec of ours that a payload type carries.
+// codec is ours that a payload type carries.
 func (p *payload) codec(audio bool) (Codec, bool) {
 	const video = googREMB | transportCC | ccmFIR | nack | nackPLI
 	switch {
@@ -129,15 +127,14 @@ func (p *payload) codec(audio bool) (Codec, bool) {
 		if profile == h264.Unknown || h264.Parameter(p.fmtp, "packetization-mode") != "1" {
 			break
 		}
-		// Chromium writes it just so. The level is the client's own: it bounds what the other side sends.
+		// As Chromium writes it. The level, the client's own, bounds what the other side sends.
 		fmtp := "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=" + strings.ToLower(h264.Parameter(p.fmtp, "profile-level-id"))
 		return Codec{Name: "H264", MimeType: "video/H264", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video, profile: profile}, true
 	}
 	return Codec{}, false
 }
 
-// opusForm is what we say of Opus (RFC 7587 section 6.1): two channels and silence without packets as the client offers them. What a
-// client sends is forwarded as it is, so the node itself takes both.
+// opusForm offers two channels and DTX as the client does (RFC 7587 section 6.1): the node forwards either.
 func opusForm(fmtp string) string {
 	form := []string{"minptime=10;useinbandfec=1"}
 	for _, name := range []string{"stereo", "usedtx"} {
@@ -148,11 +145,10 @@ func opusForm(fmtp string) string {
 	return strings.Join(form, ";")
 }
 
-// NameRED is the Name of redundant sound (RFC 2198): packets that repeat what was in those before. Its Fmtp names the payload type of
-// what is in them.
+// NameRED is redundant sound (RFC 2198), whose packets repeat earlier ones. Its Fmtp names the inner payload type.
 const NameRED = "red"
 
-// redForm reads "111/111", one payload type for all that is in a packet; it is empty for anything else.
+// redForm reads "111/111", one payload type for all blocks; else it is empty.
 func redForm(fmtp string) string {
 	first, _, _ := strings.Cut(fmtp, "/")
 	if _, ok := payloadType(first); !ok {
@@ -166,8 +162,8 @@ func redForm(fmtp string) string {
 	return first + "/" + first
 }
 
-// mainProfile is what the answer says of the profile: as the client did, if at all. False for other profiles than 0, with
-// more bits or colours, which not every browser decodes.
+// mainProfile repeats the client's profile, if any. False for others than 0, whose bits and colours not every browser
+// decodes.
 func mainProfile(fmtp, name string) (string, bool) {
 	switch h264.Parameter(fmtp, name) {
 	case "":
@@ -178,22 +174,21 @@ func mainProfile(fmtp, name string) (string, bool) {
 	return "", false
 }
 
-// payloadTypes is how many there are: they have 7 bits.
+// They have 7 bits.
 const payloadTypes = 128
 
-// payloadType reads a payload type that can be told from RTCP on the same port (RFC 5761 section 4).
+// payloadType must differ from RTCP on the same port (RFC 5761 section 4).
 func payloadType(text string) (uint8, bool) {
 	n, err := strconv.ParseUint(text, 10, 8)
 	return uint8(n), err == nil && n < payloadTypes && (n < 64 || n > 95)
 }
 
-// payloadTable is what an m-line says of its payload types.
 type payloadTable struct {
 	types [payloadTypes]payload
 	every feedback // of a=rtcp-fb:*
 }
 
-// learn reads an attribute rtpmap, fmtp or rtcp-fb. The first of a kind counts.
+// learn reads rtpmap, fmtp or rtcp-fb; the first of a kind counts.
 func (t *payloadTable) learn(key, value string) {
 	format, rest, _ := strings.Cut(value, " ")
 	if key == "rtcp-fb" && format == "*" {
@@ -219,8 +214,8 @@ func (t *payloadTable) learn(key, value string) {
 	}
 }
 
-// codecs appends the codecs of ours among the formats of an m-line, each form once. A format is looked at once, however often
-// it is listed: its fmtp may be long.
+// codecs appends ours among the formats, each form once. A format is looked at once, however often listed: its fmtp may
+// be long.
 func (t *payloadTable) codecs(list []Codec, formats string, audio bool) []Codec {
 	var repairs [payloadTypes]uint8 // by the payload type that is repaired
 	for format := range strings.FieldsSeq(formats) {

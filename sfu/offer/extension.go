@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Extensions are the negotiated ids of the header extensions, 1 to 14, which fit the one-byte form; 0 for none.
+// Extensions are the negotiated ids, 1 to 14, of the one-byte form; 0 for none.
 type Extensions struct {
 	MID, RID, RepairedRID, AudioLevel, TransportCC, AbsSendTime uint8
-	// What follows is passed on as it is.
+	// Passed on as they are.
 	AbsCaptureTime, PlayoutDelay, VideoOrientation uint8
-	// DependencyDescriptor is not of VP8 that the client sends: Chromium would leave out the numbers of pictures, which browsers
-	// without it need. Its long form needs a=extmap-allow-mixed.
+	// DependencyDescriptor is not for the client's VP8: Chromium would omit picture numbers, which browsers without it
+	// need. Its long form needs a=extmap-allow-mixed.
 	DependencyDescriptor uint8
 }
 
@@ -29,11 +29,11 @@ const (
 
 	uriDependencyDescriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
 
-	// maxOneByteID is the greatest id in the one-byte form (RFC 8285 section 4.2), which is the form that is sent.
+	// RFC 8285 section 4.2, the form that is sent.
 	maxOneByteID = 14
 )
 
-// named is the id of a URI, nil for an extension that is not used on this kind of m-line.
+// named is nil for an extension that is not used on this kind of m-line.
 func (e *Extensions) named(uri string, audio bool) *uint8 {
 	switch uri {
 	case uriMID:
@@ -72,8 +72,7 @@ func (e *Extensions) named(uri string, audio bool) *uint8 {
 	return nil
 }
 
-// learnExtension reads an a=extmap: "id[/direction] uri [attributes]". used has a bit for each id in use.
-// The first extmap of a URI counts.
+// learnExtension reads "id[/direction] uri [attributes]"; the first of a URI counts. used has a bit for each id.
 func (s *Section) learnExtension(value string, used *uint16) {
 	first, rest, _ := strings.Cut(value, " ")
 	uri, _, _ := strings.Cut(rest, " ")

@@ -5,33 +5,31 @@ import (
 	"fmt"
 )
 
-// ErrBad is wrapped by every refusal of an SDP offer. The text after it is
-// a sentence for the person who wrote the client.
+// ErrBad is wrapped by every refusal. The text after it is a sentence for the client's author.
 var ErrBad = errors.New("the offer cannot be answered")
 
 const (
-	// maxSections bounds the m-lines of one offer beside the slots: a microphone,
-	// a camera, a screen with sound, and lines that were stopped earlier.
+	// Beside slots: microphone, camera, screen with sound, and stopped lines.
 	maxSections = 32
-	// maxNameBytes bounds a mid and a RID: what a one-byte header extension can carry (RFC 8285 section 4.2).
+	// Of a mid or RID in a one-byte extension (RFC 8285 section 4.2).
 	maxNameBytes = 16
-	// maxRIDs bounds the simulcast encodings of an m-line; browsers send three.
+	// Browsers send three.
 	maxRIDs = 8
-	// maxSSRCs bounds the SSRCs that an m-line declares: three encodings and their retransmissions are six.
+	// Of an m-line: three encodings with RTX are six.
 	maxSSRCs = 16
 )
 
 // Limits are what a node grants one offer.
 type Limits struct {
-	SlotsPerPeer int // receive m-lines
+	SlotsPerPeer int // receiving m-lines
 	SDPBytes     int
 }
 
-// Offer is an SDP offer as far as a media node reads it.
+// Offer is what a media node reads of an SDP offer.
 type Offer struct {
-	// Origin names the client's RTCPeerConnection: session id and DTLS fingerprint. An ICE restart does not change it.
+	// Origin names the RTCPeerConnection by session id and DTLS fingerprint, which an ICE restart keeps.
 	Origin      string
-	Ufrag       string // ICE credentials of the client
+	Ufrag       string // of the client's ICE
 	Password    string
 	Fingerprint Fingerprint
 	Setup       string // DTLS role: actpass or passive
@@ -40,7 +38,7 @@ type Offer struct {
 	mixed bool // a=extmap-allow-mixed
 }
 
-// Fingerprint is the hash of the client's DTLS certificate.
+// Fingerprint is the client's DTLS certificate's hash.
 type Fingerprint struct {
 	Algorithm string // sha-256, sha-384 or sha-512
 	Value     []byte
@@ -48,26 +46,26 @@ type Fingerprint struct {
 
 // Section is one m-line.
 type Section struct {
-	MID   string // empty only when the m-line is rejected
+	MID   string // empty only if rejected
 	Audio bool
-	// Publishes: the client sends on it. Receives: it only receives on it, which makes it a slot.
+	// Publishes: the client sends. Receives: it only receives; the m-line is a slot.
 	Publishes, Receives bool
-	// Rejected: no answer can use it. The client stopped it, it is outside of the BUNDLE group, or it has no codec of ours.
+	// Rejected: stopped, outside the BUNDLE group, or without a codec of ours.
 	Rejected   bool
-	Codecs     []Codec // ours, in the client's order of preference; not to be changed
+	Codecs     []Codec // ours, in the client's order; not to be changed
 	Extensions Extensions
-	RIDs       []string // the simulcast encodings that the client sends, in its order
-	SSRCs      []uint32 // declared by a=ssrc of a publishing m-line, in order
-	// Repairs gives the SSRC that an SSRC retransmits, from a=ssrc-group:FID; nil for none.
+	RIDs       []string // simulcast encodings in the client's order
+	SSRCs      []uint32 // of a publishing m-line's a=ssrc, in order
+	// Repairs has the SSRC that an RTX SSRC repairs, by a=ssrc-group:FID; nil for none.
 	Repairs map[uint32]uint32
 
-	paused   uint8  // bit i: RIDs[i] is paused by the client
-	format   uint8  // the first payload type of the m-line
-	recvOnly uint16 // bit id: the client only receives this extension
-	sendOnly uint16 // bit id: the client only sends this extension
+	paused   uint8  // bit i: RIDs[i] is paused
+	format   uint8  // the first payload type
+	recvOnly uint16 // bit id: only received by the client
+	sendOnly uint16 // bit id: only sent by the client
 }
 
-// Slots counts the receive m-lines.
+// Slots counts the receiving m-lines.
 func (o *Offer) Slots() int {
 	count := 0
 	for i := range o.Sections {
@@ -78,8 +76,8 @@ func (o *Offer) Slots() int {
 	return count
 }
 
-// Extends checks that an offer keeps the m-lines of the one before it on the same
-// connection, as every later offer must; only one that was stopped may be put to another use.
+// Extends checks that an offer keeps the m-lines of the one before on the connection; only stopped ones may change
+// their use.
 func (o *Offer) Extends(before []Section) error {
 	for i := range before {
 		old := &before[i]

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// security are the attributes of the transport, as text. An m-line that lacks one has the session's.
+// security are the transport's attributes as text. An m-line inherits the session's.
 type security struct {
 	ufrag, password, fingerprint, setup string
 }
 
-// learn keeps the first of each; of fingerprints, the first that can be checked.
+// learn keeps the first of each; of fingerprints the first that can be checked.
 func (s *security) learn(key, value string) {
 	switch {
 	case key == "ice-ufrag" && s.ufrag == "":
@@ -28,7 +28,6 @@ func (s *security) learn(key, value string) {
 	}
 }
 
-// inherit fills what is missing.
 func (s *security) inherit(other security) {
 	s.learn("ice-ufrag", other.ufrag)
 	s.learn("ice-pwd", other.password)
@@ -36,20 +35,20 @@ func (s *security) inherit(other security) {
 	s.learn("fingerprint", other.fingerprint)
 }
 
-// reader reads an offer line by line. What it holds is part of the text until finish copies it.
+// reader reads line by line. It holds parts of the text until finish copies them.
 type reader struct {
 	limits  Limits
 	offer   *Offer
 	slots   int
 	session string // o= session id
-	bundle  string // the mids of a=group:BUNDLE
+	bundle  string // mids of a=group:BUNDLE
 	bundled bool   // there is such a group
-	// transport is the session's, completed by the m-lines in their order.
+	// transport is the session's, completed by m-lines in order.
 	transport security
 	section   sectionReader
 }
 
-// Read reads an offer of the kind that a node answers, within its limits. Every error wraps ErrBad.
+// Read reads an offer within limits. Every error wraps ErrBad.
 func Read(text string, limits Limits) (*Offer, error) {
 	if len(text) > limits.SDPBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes, at most %d", ErrBad, len(text), limits.SDPBytes)
@@ -75,7 +74,7 @@ func Read(text string, limits Limits) (*Offer, error) {
 	return r.offer, nil
 }
 
-// line reads one line; those of no interest are passed over.
+// line passes over lines of no interest.
 func (r *reader) line(kind byte, value string) error {
 	switch kind {
 	case 'o':
@@ -105,7 +104,6 @@ func (r *reader) line(kind byte, value string) error {
 	return nil
 }
 
-// attribute reads an a-line of the session.
 func (r *reader) attribute(key, value string) {
 	switch key {
 	case "group":
@@ -119,7 +117,6 @@ func (r *reader) attribute(key, value string) {
 	}
 }
 
-// endSection takes over the m-line that has been read, if there is one.
 func (r *reader) endSection() error {
 	if !r.section.open {
 		return nil
@@ -194,8 +191,7 @@ func (r *reader) finish() error {
 	return nil
 }
 
-// rejectUnbundled marks the m-lines that are outside of the BUNDLE group. A group names each m-line once,
-// so no more of its words are read than there are m-lines.
+// A group names each m-line once, so no more words are read than there are m-lines.
 func (r *reader) rejectUnbundled() {
 	sections := r.offer.Sections
 	inside := make([]bool, len(sections))
@@ -224,7 +220,7 @@ func readFingerprint(text string) (Fingerprint, bool) {
 	return Fingerprint{Algorithm: algorithm, Value: bytes}, err == nil && len(bytes) == n
 }
 
-// hashOf is the hash function of a fingerprint and its length in bytes, 0 for one that is not accepted.
+// hashOf returns the hash and its length in bytes, 0 if it is not accepted.
 func hashOf(fingerprint string) (algorithm string, length int) {
 	switch word, _, _ := strings.Cut(fingerprint, " "); {
 	case strings.EqualFold(word, "sha-256"):
@@ -237,7 +233,7 @@ func hashOf(fingerprint string) (algorithm string, length int) {
 	return "", 0
 }
 
-// printable reports whether text has a length within the bounds and no character that would end a word or a line.
+// printable checks length, and for characters that end a word or a line.
 func printable(text string, least, most int) bool {
 	if len(text) < least || len(text) > most {
 		return false
@@ -250,7 +246,7 @@ func printable(text string, least, most int) bool {
 	return true
 }
 
-// digits reports whether text is a number of 64 bits without a sign.
+// digits: an unsigned number of 64 bits.
 func digits(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 64)
 	return err == nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// sectionReader reads one m-line after another.
 type sectionReader struct {
 	open       bool
 	section    Section
@@ -17,7 +16,7 @@ type sectionReader struct {
 	stopped    bool // by the client; known at the end
 	ids        uint16
 	transport  security
-	simulcast  string // what the client sends of a=simulcast
+	simulcast  string // the send side of a=simulcast
 	rids       []string
 	payloads   payloadTable
 }
@@ -41,7 +40,6 @@ func (r *sectionReader) begin(line string) error {
 	return nil
 }
 
-// attribute reads an a-line.
 func (r *sectionReader) attribute(key, value string) error {
 	s := &r.section
 	switch key {
@@ -99,7 +97,7 @@ func (s *Section) learnRepair(group string) {
 	s.Repairs[uint32(repair)] = uint32(original)
 }
 
-// sent is the list of encodings that the client sends in "send q;h;f recv x".
+// sent is what the client sends of "send q;h;f recv x".
 func sent(simulcast string) string {
 	next := false
 	for word := range strings.FieldsSeq(simulcast) {
@@ -111,8 +109,7 @@ func sent(simulcast string) string {
 	return ""
 }
 
-// end gives the m-line that was read. It shares its codecs with the m-line before when they are the same: with many slots
-// they are most of what an offer keeps.
+// end shares equal codecs with the m-line before: with many slots they are most of what is kept.
 func (r *sectionReader) end(before []Codec) (Section, error) {
 	s := &r.section
 	r.open = false
@@ -124,7 +121,7 @@ func (r *sectionReader) end(before []Codec) (Section, error) {
 		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)
 	}
 	s.MID = strings.Clone(s.MID)
-	var room [8]Codec // There are no more forms.
+	var room [8]Codec // there are no more forms
 	switch codecs := r.payloads.codecs(room[:0], r.formats, s.Audio); {
 	case slices.Equal(codecs, before):
 		s.Codecs = before
@@ -143,7 +140,7 @@ func (r *sectionReader) end(before []Codec) (Section, error) {
 	return *s, nil
 }
 
-// learnRIDs orders the encodings as a=simulcast does. One alternative of each is enough ("q,a;h").
+// As in a=simulcast, one alternative of each ("q,a;h").
 func (r *sectionReader) learnRIDs() {
 	s := &r.section
 	if r.simulcast == "" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// writer builds an SDP text.
 type writer struct {
 	strings.Builder
 }
@@ -24,7 +23,7 @@ func (w *writer) number(n uint64) *writer {
 	return w
 }
 
-// codec writes a codec and its retransmissions.
+// codec also writes its RTX.
 func (w *writer) codec(c *Codec) {
 	payload := uint64(c.PayloadType)
 	w.put("a=rtpmap:").number(payload).put(" ", c.Name, "/").number(uint64(c.ClockRate))
@@ -46,16 +45,16 @@ func (w *writer) codec(c *Codec) {
 	}
 }
 
-// The type preferences of host candidates (RFC 8445 section 5.1.2.2): TCP below everything direct that is UDP, above a relay.
+// Type preferences of host candidates (RFC 8445 section 5.1.2.2): TCP below direct UDP, above a relay.
 const (
 	preferUDP = 126
 	preferTCP = 90
 )
 
-// passive is the direction preference of a TCP candidate that waits for connections (RFC 6544 section 4.2).
+// Direction preference of a passive TCP candidate (RFC 6544 section 4.2).
 const passive = 4 << 13
 
-// candidates writes host candidates, and those for TCP at the same addresses if that has a port.
+// candidates also writes TCP ones at the same addresses if tcpPort is set.
 func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 	for i, candidate := range list {
 		w.candidate(i+1, "udp", preferUDP, max(65535-i, 0), candidate)
@@ -71,7 +70,7 @@ func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 	w.put("a=end-of-candidates\r\n")
 }
 
-// candidate writes a line but its end, with the priority of RFC 8445 section 5.1.2.1: component 1.
+// candidate omits the line's end. Priority by RFC 8445 section 5.1.2.1, component 1.
 func (w *writer) candidate(number int, protocol string, kind, local int, at netip.AddrPort) {
 	priority := uint64(kind)<<24 | uint64(local)<<8 | 255
 	var text [64]byte

@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// maxAddresses is how many addresses one connection may have. A browser checks from each of its interfaces, in two families and
-// perhaps through a relay, and by TCP; it uses one of them. The oldest that is not in use makes room for a new one.
+// Of one connection: a browser checks from each interface, in two families, by a relay and by TCP, and uses one. The
+// oldest unused one goes first.
 const maxAddresses = 8
 
-// admit gives an address from which an authentic check has come to a connection. It reports false, and changes nothing, while the
-// address is that of another client's living connection: somebody who knows where a client is must not take its media.
+// admit gives a connection the address of an authentic check. It is false for the address of another client's living
+// connection: who knows where a client is must not take its media.
 func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	t.mu.RLock()
 	holder := t.byAddress[from]
@@ -42,7 +42,7 @@ func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	return true
 }
 
-// drop takes an address off the table, and ends the TCP connection that it is. It needs mu.
+// drop also ends the TCP connection of the address. It needs mu.
 func (t *Transport) drop(address egress.Address) {
 	delete(t.byAddress, address)
 	if address.Stream != nil {
@@ -50,7 +50,7 @@ func (t *Transport) drop(address egress.Address) {
 	}
 }
 
-// gone says that a TCP connection has ended. Media waits until the client has answered a check at another address.
+// gone handles a TCP connection's end. Media waits for a check that is answered elsewhere.
 func (t *Transport) gone(from egress.Address) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// checker holds what it takes to answer a check without allocating for each.
+// checker answers checks without allocating.
 type checker struct {
 	request, response stun.Message
 }
 
-// check answers a connectivity check (RFC 8445 section 7.3) for a user who is served here and knows the password. Everything else
-// gets no answer.
+// check answers a connectivity check (RFC 8445 section 7.3) for a user who is served here and knows the password;
+// nothing else gets an answer.
 func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *checker) {
 	user := checkedUser(b)
 	if user == nil {
@@ -55,17 +55,17 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 		return
 	}
 	if _, err := t.socket.Write(k.response.Raw, from); err != nil {
-		return // Like a lost packet: the client asks again.
+		return // the client asks again
 	}
 	if back, wanted := c.checked(from, k.request.Contains(stun.AttrUseCandidate), now); wanted {
 		t.checkBack(back, string(user), k)
 	}
 }
 
-// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Clients may nominate a pair only, or much sooner, once they have been
-// checked (pion/ice: at once instead of 200 ms later).
+// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only, or much sooner, after one
+// (pion/ice by 200 ms).
 func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
-	const priority = 1862270975 // of a peer-reflexive candidate (section 5.1.2.1)
+	const priority = 1862270975 // peer-reflexive (section 5.1.2.1)
 	if err := k.response.Build(
 		stun.NewTransactionIDSetter(back.id), stun.BindingRequest, stun.NewUsername(back.remote.ufrag+":"+ours),
 		stun.RawAttribute{Type: stun.AttrICEControlled, Value: make([]byte, 8)},
@@ -75,10 +75,10 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 		t.log.Debug("client not checked", "error", err)
 		return
 	}
-	_, _ = t.socket.Write(k.response.Raw, back.to) // Like a lost packet.
+	_, _ = t.socket.Write(k.response.Raw, back.to) // like a lost packet
 }
 
-// answer takes in the answer to a check of ours.
+// answer handles the answer to our check.
 func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	c := t.at(from)
 	if c == nil {
@@ -93,7 +93,7 @@ func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	})
 }
 
-// The parts of a STUN message (RFC 8489 sections 5 and 14) that say for whom it is.
+// Parts of a STUN message (RFC 8489 sections 5 and 14) that say for whom it is.
 const (
 	stunHeaderBytes    = 20
 	stunCookie         = 0x2112A442
@@ -102,8 +102,8 @@ const (
 	stunUsername       = 0x0006
 )
 
-// checkedUser gives our user fragment in the user name of a check, nil when the packet is anything else. It keeps a part of the
-// packet. It is what is read of a message before its sender has proved to know a password.
+// checkedUser returns our user fragment in a check, as a part of the packet; nil for anything else. Nothing more is
+// read before the sender has proved the password.
 func checkedUser(packet []byte) []byte {
 	if len(packet) < stunHeaderBytes || binary.BigEndian.Uint16(packet) != stunBindingRequest ||
 		binary.BigEndian.Uint32(packet[4:]) != stunCookie {
@@ -125,7 +125,7 @@ func checkedUser(packet []byte) []byte {
 			user, _, _ := bytes.Cut(attributes[:size], []byte{':'})
 			return user
 		}
-		attributes = attributes[min((size+3)&^3, len(attributes)):] // Values are padded to four bytes.
+		attributes = attributes[min((size+3)&^3, len(attributes)):] // padded to four bytes
 	}
 	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// tickEvery is the least time between two rounds of ticks: what falls due meanwhile is done together.
+// Between two rounds; what falls due meanwhile is done together.
 const tickEvery = 10 * time.Millisecond
 
-// clock calls the handlers that want it. While nothing is due it does not run.
+// clock runs only while something is due.
 type clock struct {
 	timer *time.Timer
 
 	mu   sync.Mutex // guards the fields below
 	due  map[*Conn]time.Time
-	next time.Time // when the timer rings; zero: it does not
+	next time.Time // of the timer; zero: none
 	last time.Time // round
 }
 
@@ -25,7 +25,7 @@ func newClock() *clock {
 	return c
 }
 
-// TickAt has Tick called once at that time or up to 10 ms later, unless it is called sooner already.
+// TickAt has Tick called then or up to 10 ms later, unless sooner already.
 func (c *Conn) TickAt(at time.Time) {
 	k := c.transport.clock
 	k.mu.Lock()
@@ -37,7 +37,7 @@ func (c *Conn) TickAt(at time.Time) {
 	k.wind(at)
 }
 
-// wind has the timer ring at a time, unless it rings sooner. Call it with mu held.
+// wind needs mu.
 func (k *clock) wind(at time.Time) {
 	if least := k.last.Add(tickEvery); at.Before(least) {
 		at = least
@@ -62,7 +62,6 @@ func (k *clock) run(ctx context.Context) {
 	}
 }
 
-// fallen takes off the connections whose time has come.
 func (k *clock) fallen(now time.Time) []*Conn {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -25,66 +25,64 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// State is how a connection does.
+// State is a connection's.
 type State int
 
-// The states of a connection, in the order in which they are usually gone through.
+// The states, in their usual order.
 const (
 	Connecting   State = iota
 	Connected          // DTLS is up and the client is heard
-	Disconnected       // nothing has been heard for disconnectedAfter
-	Failed             // DTLS failed, or nothing has been heard for much longer: for good
+	Disconnected       // silent for disconnectedAfter
+	Failed             // for good: DTLS failed, or silent for much longer
 )
 
-// Handler is what a connection tells its user. RTP, RTCP and Tick must not block. Packets and headers are the callee's for the time
-// of the call only.
+// Handler is a connection's user. RTP, RTCP and Tick must not block, nor keep packets and headers.
 type Handler interface {
-	// RTP gets each packet that was authenticated, header and decrypted payload, in order of arrival.
+	// RTP gets authenticated packets, decrypted, in order of arrival.
 	RTP(header *rtp.Header, packet []byte, arrived time.Time)
-	// RTCP gets each compound packet.
+	// RTCP gets compound packets.
 	RTCP(packet []byte, arrived time.Time)
-	// Tick is called as TickAt asked for.
+	// Tick is called as TickAt asked.
 	Tick(now time.Time)
-	// StateChanged is told of every change, in order. It must not call Close.
+	// StateChanged hears of each change in order. It must not call Close.
 	StateChanged(state State)
 }
 
 // Config describes a connection.
 type Config struct {
 	Handler Handler
-	// Owner names the client: a newer connection of the same client may take the addresses of an older one.
+	// Owner names the client, whose newer connections may take an older one's addresses.
 	Owner string
-	// Ufrag and Password are the client's ICE credentials, of its offer.
+	// Ufrag and Password are the client's ICE credentials.
 	Ufrag, Password string
 	Fingerprint     Fingerprint // of the client's certificate
-	// Profiles are the SRTP profiles that are offered; the client picks one.
+	// Profiles are offered for SRTP; the client picks one.
 	Profiles []dtls.SRTPProtectionProfile
 	Log      *slog.Logger
 }
 
-// Fingerprint is the hash of a certificate (RFC 8122 section 5).
+// Fingerprint is a certificate's hash (RFC 8122 section 5).
 type Fingerprint struct {
 	Algorithm string // "sha-256", "sha-384" or "sha-512"
 	Value     []byte
 }
 
-// Credentials are what an answer tells the client of the node's side.
+// Credentials are the node's, for an answer.
 type Credentials struct {
 	Ufrag, Password string
-	Fingerprint     string // of this connection's own certificate, "sha-256 AA:BB..."
+	Fingerprint     string // "sha-256 AA:BB...", of this connection's certificate
 }
 
 const (
-	// keptUsers is how many ICE generations of a connection are answered: while the client restarts ICE it still checks the old way.
+	// ICE generations that are answered: a client that restarts ICE still checks the old way.
 	keptUsers = 2
-	// checksPerSecond bounds the checks from other addresses than the one in use: a browser sends 20 a second (RFC 8445 section 14.2), for a
-	// few seconds.
+	// From addresses not in use: browsers send 20 a second (RFC 8445 section 14.2) for some seconds.
 	checksPerSecond, checksBurst = 50, 100
-	// backsPerSecond bounds our own checks: a client could forge the address that they go to.
+	// Of our own checks, whose address a client could forge.
 	backsPerSecond, backsBurst = 20, 40
 )
 
-// Conn is the transport of one client. Its methods are safe for concurrent use.
+// Conn is one client's transport. It is safe for concurrent use.
 type Conn struct {
 	transport   *Transport
 	cfg         Config
@@ -94,9 +92,9 @@ type Conn struct {
 	stranger    *rate.Limiter
 	backs       *rate.Limiter
 
-	selected atomic.Pointer[egress.Address] // where media is sent to; nil before the first check
-	heard    atomic.Int64                   // when something authentic came last, Unix nanoseconds
-	goodbye  atomic.Int64                   // when a DTLS alert came, likewise; it is not authenticated here
+	selected atomic.Pointer[egress.Address] // where media goes; nil before the first check
+	heard    atomic.Int64                   // last authentic packet, Unix nanoseconds
+	goodbye  atomic.Int64                   // last DTLS alert, likewise; not authenticated
 
 	broken atomic.Bool // nothing is read any more
 	in     inbound
@@ -105,9 +103,9 @@ type Conn struct {
 	mu        sync.Mutex // guards the fields below
 	users     []user     // the newest last
 	remote    user       // the client's present credentials
-	nominated bool       // in the present generation
-	wanted    checkBack  // where the client wants its media and has not answered yet
-	pipe      *pipe      // to DTLS, while it shakes hands
+	nominated bool       // in this generation
+	wanted    checkBack  // wanted by the client, not answered yet
+	pipe      *pipe      // to DTLS during the handshake
 	cancel    context.CancelFunc
 	begun     bool // the handshake
 	up        bool
@@ -115,11 +113,11 @@ type Conn struct {
 	closed    bool
 	running   sync.WaitGroup
 
-	states sync.Mutex // held while a change of state is told, for their order
+	states sync.Mutex // keeps state changes in order
 	state  State      // guarded by states
 }
 
-// checkBack is a check of ours to a client that has checked us.
+// checkBack is our check to a client that checked us.
 type checkBack struct {
 	to     egress.Address
 	id     [stun.TransactionIDSize]byte
@@ -129,8 +127,8 @@ type checkBack struct {
 // user is one side's ICE credentials in one generation.
 type user struct{ ufrag, password string }
 
-// Open makes a connection with a certificate of its own: a browser that is answered with a certificate it knows keeps its old DTLS
-// session and shows nothing, also when it comes back to a node that it was connected to before.
+// Open gives each connection its own certificate: with a known one a browser keeps its old DTLS session and shows
+// nothing, also on a node to which it returns.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
@@ -153,7 +151,7 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// Restart begins a new ICE generation, with the client's new credentials; that of before is answered until there is another.
+// Restart begins an ICE generation. The last one is answered until the next.
 func (c *Conn) Restart(ufrag, password string) {
 	fresh := user{ufrag: random(6), password: random(18)}
 	c.mu.Lock()
@@ -170,10 +168,10 @@ func (c *Conn) Restart(ufrag, password string) {
 	c.transport.serve(fresh.ufrag, c)
 }
 
-// random is a string of ICE characters (RFC 8839 section 5.4) with 8 bits of randomness for each byte.
+// random is ICE characters (RFC 8839 section 5.4) with 8 random bits each.
 func random(bytes int) string {
 	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // It never fails.
+	_, _ = rand.Read(b) // never fails
 	return base64.RawStdEncoding.EncodeToString(b)
 }
 
@@ -196,8 +194,8 @@ func (c *Conn) password(ufrag string) (string, bool) {
 	return "", false
 }
 
-// mayCheck bounds what strangers can make us verify, and what a client can make us answer to somebody whose address it forges. The address
-// that media goes to is always heard: somebody has shaken hands or answered a check there.
+// mayCheck bounds what strangers make us verify, and what a client makes us answer to a forged address. The address in
+// use, which has answered a check or shaken hands, is always heard.
 func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	c.mu.Lock()
 	up := c.up
@@ -208,9 +206,9 @@ func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 
 func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
 
-// checked acts on an authentic check and reports whether to check back. The handshake goes to where the first check came from, then to
-// where the client wants it. Media does not move before the client has answered a check there: with a forged source address a client
-// could have it sent to anybody.
+// checked handles an authentic check and reports whether to check back. The handshake goes to the first check's
+// address, then where the client wants it. Media moves only to an address that has answered a check: a client could
+// forge another one.
 func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +233,7 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
-// answered moves media to an address from which the client has answered a check.
+// answered moves media to an address that has answered a check.
 func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,22 +245,22 @@ func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, au
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
-// Left reports whether the client seems to have closed its end: half a second of silence after a DTLS alert, which its last packets may
+// Left: the client seems to be gone. That is half a second of silence after a DTLS alert, which its last packets may
 // overtake, or disconnectedAfter without one.
 func (c *Conn) Left() bool {
 	now := time.Now()
 	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
 }
 
-// HandshakeFailed reports whether the client was reached and DTLS came to no end.
+// HandshakeFailed: the client was reached and DTLS came to no end.
 func (c *Conn) HandshakeFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed && !c.up
 }
 
-// Close ends the connection and returns when its goroutines have ended. The client is told nothing: it may be on its way to another
-// node with the same RTCPeerConnection, which a DTLS close_notify would end.
+// Close returns when the goroutines have ended. It tells the client nothing: DTLS close_notify would end an
+// RTCPeerConnection that may be on its way to another node.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// beforeHello is how long a client has, after it has nominated an address, to use it: Chromium does so in a task of its own.
+	// A client needs it to use the address it nominated: Chromium does so in a task of its own.
 	beforeHello = 5 * time.Millisecond
-	// flightInterval is after how long a flight is sent again first; it doubles. DTLS's own 1 s would cost a viewer that much for one
-	// lost packet (RFC 6347 section 4.2.4.1).
+	// Before a flight is sent again; it doubles. DTLS's 1 s (RFC 6347 section 4.2.4.1) is what one lost packet would
+	// cost a viewer.
 	flightInterval = 100 * time.Millisecond
-	// handshakeTimeout is longer than a client waits before it makes a new connection.
+	// Longer than a client waits before a new connection.
 	handshakeTimeout = 30 * time.Second
-	// pipePackets bounds the records that wait for DTLS: a flight of a browser has at most a handful.
+	// Records that wait for DTLS; browsers' flights have a handful.
 	pipePackets = 32
 )
 
@@ -36,9 +36,8 @@ var (
 	errNoProfile   = errors.New("no SRTP profile was agreed on")
 )
 
-// beginHandshake starts DTLS once the client has nominated an address. A ClientHello that comes sooner does harm: Chromium answers it
-// to the address that it still uses, that of the node which died, ignores a repeated one, and answers again by its own clock only,
-// which doubles. Call it with mu held.
+// beginHandshake starts DTLS after a nomination. An earlier ClientHello does harm: Chromium answers it to the dead
+// node's address, ignores repetitions, and answers again by its own, doubling clock. It needs mu.
 func (c *Conn) beginHandshake(to egress.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
@@ -73,8 +72,8 @@ func (c *Conn) beginHandshake(to egress.Address) {
 	})
 }
 
-// shakeHands agrees on the keys of SRTP (RFC 5764) and leaves nothing running. As the client of DTLS the node has the last flight of
-// the other side when it is done, so that nothing has to be sent again later.
+// shakeHands agrees on SRTP keys (RFC 5764) and leaves nothing running: a DTLS client has the other side's last flight
+// when it is done.
 func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	conn, err := dtls.ClientWithOptions(p, to,
 		dtls.WithCertificates(c.certificate), dtls.WithSRTPProtectionProfiles(c.cfg.Profiles...), dtls.WithFlightInterval(flightInterval),
@@ -84,7 +83,7 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() {
-		p.mute() // Or it would say close_notify.
+		p.mute() // else it would say close_notify
 		_ = conn.Close()
 	}()
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -105,10 +104,10 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	if err := c.out.open(keys); err != nil {
 		return err
 	}
-	return c.open(keys) // What was kept may have to be answered.
+	return c.open(keys) // what was kept may need answers
 }
 
-// verify compares the client's certificate with the fingerprint of its offer (RFC 8122 section 5).
+// verify compares the certificate with the offer's fingerprint (RFC 8122 section 5).
 func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	if len(certificates) == 0 {
 		return errFingerprint
@@ -131,17 +130,17 @@ func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	return nil
 }
 
-// alertRecord is the first byte of a DTLS record with an alert (RFC 6347 section 4.1).
+// First byte of a DTLS record (RFC 6347 section 4.1).
 const alertRecord = 21
 
-// record takes in a datagram of DTLS. After the handshake only an alert means anything: the client may be closing.
+// record handles a DTLS datagram. After the handshake only alerts matter: the client may be closing.
 func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Lock()
 	p, up := c.pipe, c.up
 	c.mu.Unlock()
 	switch {
 	case p != nil:
-		_, _ = p.Write(b) // It copies. What does not fit is lost like a packet.
+		_, _ = p.Write(b) // it copies; the rest is lost like a packet
 	case up && b[0] == alertRecord:
 		c.goodbye.Store(now.UnixNano())
 	}

@@ -13,28 +13,27 @@ import (
 )
 
 const (
-	// maxStreams is how many SSRCs of one client are heard: a camera and a screen of three layers and a microphone, each with
-	// retransmissions, are 14, and the numbers of a few connections before this one come on top.
+	// SSRCs heard of one client: three layers of camera and screen, a microphone and all RTX are 14, and those of
+	// earlier connections come on top.
 	maxStreams = 64
-	// floodStreams is how many SSRCs end the connection: keys and replay windows are kept for each.
+	// So many end the connection: each has keys and a replay window.
 	floodStreams = 256
-	// replayPackets is how far back a packet may be overtaken.
+	// How far a packet may be overtaken.
 	replayPackets = 128
-	// earlyPackets are kept while DTLS ends: a client has its keys first and sends at once, and it begins with a keyframe, which it
-	// does not repeat soon.
+	// Kept until DTLS ends: clients have keys first and begin with a keyframe, which they do not repeat soon.
 	earlyPackets = 64
 )
 
-// earlyPacket came before there were keys.
+// earlyPacket came before the keys.
 type earlyPacket struct {
 	bytes   []byte
 	arrived time.Time
 }
 
-// inbound authenticates and decrypts what comes.
+// inbound authenticates and decrypts.
 type inbound struct {
 	mu      sync.Mutex    // guards the fields below
-	context *srtp.Context // nil until there are keys
+	context *srtp.Context // nil before keys
 	header  rtp.Header
 	control rtcp.Header
 	streams map[uint32]bool // authenticated SSRCs, and whether they are heard
@@ -43,14 +42,14 @@ type inbound struct {
 	early   []earlyPacket
 }
 
-// wait has what comes kept until open, or drops it.
+// wait keeps what comes until open, or drops it.
 func (i *inbound) wait(waiting bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.waiting, i.early = waiting, nil
 }
 
-// open begins to decrypt, what was kept first.
+// open decrypts, first what was kept.
 func (c *Conn) open(keys srtp.Config) error {
 	i := &c.in
 	context, err := srtp.CreateContext(keys.Keys.RemoteMasterKey, keys.Keys.RemoteMasterSalt, keys.Profile,
@@ -68,7 +67,7 @@ func (c *Conn) open(keys srtp.Config) error {
 	return nil
 }
 
-// media takes in a packet of SRTP or SRTCP, which it decrypts in place.
+// media handles SRTP or SRTCP, decrypted in place.
 func (c *Conn) media(b []byte, now time.Time) {
 	in := &c.in
 	in.mu.Lock()
@@ -117,18 +116,17 @@ func (c *Conn) decrypt(b []byte, now time.Time) {
 	}
 }
 
-// admitReports reports whether RTCP of a sender is read: of maxStreams at most.
+// admitReports reads RTCP of maxStreams senders at most.
 func (i *inbound) admitReports(ssrc uint32) bool {
 	return i.reports[ssrc] || len(i.reports) < maxStreams
 }
 
-// flooded ends a connection whose client has sent from more SSRCs than any browser.
 func (c *Conn) flooded() {
 	c.cfg.Log.Warn("client sends from too many SSRCs: connection ended", "ssrcs", floodStreams)
 	c.fail()
 }
 
-// fail ends a connection for good. The state is told by the watch.
+// fail is final; the watch tells the state.
 func (c *Conn) fail() {
 	c.mu.Lock()
 	c.failed = true

@@ -15,11 +15,11 @@ import (
 
 var errPacketSize = errors.New("the packet is longer than its space")
 
-// outbound encrypts what is sent.
+// outbound encrypts.
 type outbound struct {
 	mu      sync.Mutex    // guards the fields below
-	media   sealer        // nil until there are keys
-	context *srtp.Context // of RTCP; nil until there are keys
+	media   sealer        // nil before keys
+	context *srtp.Context // of RTCP; nil before keys
 	closed  bool
 	control rtcp.Header // as SRTCP reads it
 }
@@ -45,16 +45,15 @@ func (o *outbound) close() {
 	o.closed = true
 }
 
-// Batch takes packets that are written in its own space. egress.Batch is one.
+// Batch takes packets written into its own space. egress.Batch is one.
 type Batch interface {
-	// Space is room for one packet of so many bytes, until the next call.
+	// Space is for one packet of so many bytes, until the next call.
 	Space(bytes int) []byte
-	// Put sends the first n bytes of the last Space, which belong to a frame of a picture, or to none.
+	// Put sends the first n bytes of the last Space, of a frame of a picture or of none.
 	Put(n int, to egress.Address, frame egress.Frame) error
 }
 
-// Writer sends what one connection gets, through a batch. It is used by the goroutine that uses the batch. Of one SSRC only one
-// Writer may send.
+// Writer sends through a batch, on the batch's goroutine. Each SSRC has one Writer.
 type Writer struct {
 	conn    *Conn
 	batch   Batch
@@ -62,7 +61,7 @@ type Writer struct {
 	repeats repeats
 }
 
-// Writer returns a Writer of the connection. A client with a slow TCP connection is sent less of a picture.
+// Writer returns one; a slow TCP connection is sent less of a picture.
 func (c *Conn) Writer(batch Batch, picture bool) *Writer {
 	return &Writer{conn: c, batch: batch, picture: picture}
 }
@@ -74,8 +73,8 @@ func (w *Writer) frameOf(ssrc, timestamp uint32) egress.Frame {
 	return egress.FrameOf(ssrc, timestamp)
 }
 
-// WriteRTP sends one packet and returns its size on the wire, without UDP and IP headers. It returns 0 and no error while the
-// transport is not up, and net.ErrClosed after Close.
+// WriteRTP returns a packet's size on the wire without UDP and IP headers; 0 while the transport is not up, and
+// net.ErrClosed after Close.
 func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	o := &w.conn.out
 	o.mu.Lock()
@@ -96,14 +95,14 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	return n, w.batch.Put(n, *to, w.frameOf(header.SSRC, header.Timestamp))
 }
 
-// maxControl bounds a datagram of RTCP before encryption. Every path carries it; a longer one might be cut into fragments, of
-// which networks lose more.
+// Of RTCP before encryption: longer datagrams might be fragmented, and lost more.
 const maxControl = 1200
 
-// controlOverhead is what SRTCP adds at most: tag and index.
+// SRTCP's tag and index.
 const controlOverhead = 20
 
-// WriteRTCP sends compound packets, as few as there can be, as WriteRTP does. No packet may be longer than maxControl by itself.
+// WriteRTCP sends compound packets, as few as possible. No packet may exceed maxControl by itself. It returns as
+// WriteRTP does.
 func (w *Writer) WriteRTCP(packets []rtcp.Packet) error {
 	for len(packets) > 0 {
 		n, size := 1, packets[0].MarshalSize()
@@ -146,12 +145,12 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	return w.batch.Put(len(sealed), *to, 0)
 }
 
-// WriteRTCP is that of Writer for any goroutine: it sends at once.
+// WriteRTCP is Writer's for any goroutine: it sends at once.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 	return c.Writer(&direct{socket: c.transport.socket}, false).WriteRTCP(packets)
 }
 
-// direct is a Batch of RTCP that gathers nothing.
+// direct is a Batch that gathers nothing.
 type direct struct {
 	socket Socket
 	space  [maxControl + controlOverhead]byte

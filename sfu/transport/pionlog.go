@@ -8,8 +8,7 @@ import (
 	"github.com/pion/logging"
 )
 
-// pionLogs writes what Pion says to a slog.Logger, one level down: Pion warns of
-// things that are ordinary for a server (a client that went away).
+// pionLogs logs Pion one level down: it warns of ordinary things, such as a client that went away.
 type pionLogs struct {
 	log *slog.Logger
 }
@@ -24,7 +23,7 @@ type pionLogger struct {
 }
 
 func (p pionLogger) say(level slog.Level, format string, args ...any) {
-	ctx := context.Background() // slog wants one; Pion has none to give.
+	ctx := context.Background() // Pion has none to give
 	if p.log.Enabled(ctx, level) {
 		p.log.Log(ctx, level, fmt.Sprintf(format, args...))
 	}

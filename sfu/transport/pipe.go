@@ -8,10 +8,9 @@ import (
 	"github.com/pion/transport/v4/packetio"
 )
 
-// pipe is the net.PacketConn of one handshake: the reader of the socket writes into its buffer, and what DTLS sends goes to where
-// the client is now.
+// pipe is a handshake's net.PacketConn: the socket's reader fills it, and DTLS's packets go to where the client is now.
 type pipe struct {
-	*packetio.Buffer // Read, Close and the deadline of reads
+	*packetio.Buffer // Read, Close and the read deadline
 
 	conn  *Conn
 	muted atomic.Bool
@@ -23,7 +22,7 @@ func (p *pipe) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, p.remote(), err
 }
 
-// WriteTo is part of net.PacketConn. The address is not looked at: a client may have moved since.
+// WriteTo ignores the address: the client may have moved.
 func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	to := p.conn.selected.Load()
 	if to == nil || p.muted.Load() {
@@ -32,7 +31,7 @@ func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	return p.conn.transport.socket.Write(b, *to)
 }
 
-// mute has everything that is written from now on dropped.
+// mute drops later writes.
 func (p *pipe) mute() { p.muted.Store(true) }
 
 func (p *pipe) remote() net.Addr {

@@ -5,12 +5,12 @@ import (
 	"net"
 )
 
-// repeats are the newest packets of one SSRC as they were sent, so that they can be sent again without RTX. To seal a packet anew under
-// its number would use a nonce twice, unless every byte of it is the same.
+// repeats has an SSRC's newest packets as sent, for clients without RTX. Sealing other bytes under a used number would
+// use a nonce twice.
 type repeats struct {
 	ssrc   uint32
-	count  int            // of packets that are kept, a power of two; 0: none
-	sealed []sealedPacket // by sequence number; nil until there is one
+	count  int            // kept packets, a power of two; 0: none
+	sealed []sealedPacket // by sequence number; nil before the first
 }
 
 type sealedPacket struct {
@@ -18,11 +18,10 @@ type sealedPacket struct {
 	bytes    []byte
 }
 
-// Keep has the Writer remember so many packets of an SSRC, a power of two, for Repeat. Call it before the first packet.
+// Keep remembers an SSRC's packets, a power of two, for Repeat. Call it before the first one.
 func (w *Writer) Keep(ssrc uint32, packets int) { w.repeats = repeats{ssrc: ssrc, count: packets} }
 
-// Repeat sends once more what was sent under a sequence number of the SSRC that is kept, byte for byte. It returns 0 and no error for what
-// is not there any more, else what WriteRTP returns.
+// Repeat sends a kept packet again, byte for byte. It returns 0 for a forgotten one, else what WriteRTP returns.
 func (w *Writer) Repeat(sequence uint16) (int, error) {
 	sealed := w.repeats.get(sequence)
 	if sealed == nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// sealer encrypts the RTP of one connection where the packet is to be sent from. It is used by one goroutine at a time.
+// sealer encrypts one connection's RTP where it is sent from, for one goroutine at a time.
 type sealer interface {
-	// seal writes the header, then the payload and its padding, encrypted, and returns how long that is.
+	// seal writes header, payload and padding, encrypted, and returns their length.
 	seal(space []byte, header *rtp.Header, payload []byte) (int, error)
 }
 
-// newSealer makes the sealer of a profile.
 func newSealer(keys srtp.Config, context *srtp.Context) (sealer, error) {
 	switch keys.Profile {
 	case srtp.ProtectionProfileAeadAes128Gcm, srtp.ProtectionProfileAeadAes256Gcm:
@@ -27,7 +26,7 @@ func newSealer(keys srtp.Config, context *srtp.Context) (sealer, error) {
 	}
 }
 
-// gcm is SRTP with AES-GCM (RFC 7714). Almost all that the node sends goes through it.
+// gcm is SRTP with AES-GCM (RFC 7714), for almost all that is sent.
 type gcm struct {
 	aead    cipher.AEAD
 	salt    [nonceBytes]byte
@@ -37,11 +36,11 @@ type gcm struct {
 
 const (
 	nonceBytes = 12
-	// sealOverhead is what any profile adds to a packet at most.
+	// The most that a profile adds.
 	sealOverhead = 16
 )
 
-// The labels of the session keys (RFC 3711 section 4.3.1).
+// Labels of session keys (RFC 3711 section 4.3.1).
 const (
 	labelKey  = 0
 	labelSalt = 2
@@ -65,7 +64,7 @@ func newGCM(masterKey, masterSalt []byte) (*gcm, error) {
 	return g, err
 }
 
-// derive makes a session key (RFC 3711 section 4.3.3): the key stream of AES in counter mode, which begins at the salt with the label in it.
+// derive makes a session key (RFC 3711 section 4.3.3): AES in counter mode from the salt with the label in it.
 func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error) {
 	block, err := aes.NewCipher(masterKey)
 	if err != nil {
@@ -80,7 +79,7 @@ func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error)
 	return out, nil
 }
 
-// seal is part of sealer. The payload is read once: the cipher writes it to its place.
+// seal reads the payload once: the cipher writes it in place.
 func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {
 	start, err := header.MarshalTo(space)
 	if err != nil {
@@ -98,7 +97,7 @@ func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error
 	return end + g.aead.Overhead(), nil
 }
 
-// address makes the packet's nonce (RFC 7714 section 8.1).
+// address makes the nonce (RFC 7714 section 8.1).
 func (g *gcm) address(header *rtp.Header) {
 	i := g.indices[header.SSRC]
 	if i == nil {
@@ -112,13 +111,13 @@ func (g *gcm) address(header *rtp.Header) {
 	subtle.XORBytes(g.nonce[:], g.nonce[:], g.salt[:])
 }
 
-// index follows the sequence numbers of one SSRC (RFC 3711 section 3.3.1).
+// index follows an SSRC's numbers (RFC 3711 section 3.3.1).
 type index struct {
 	begun   bool
 	highest uint64 // roll-overs and number
 }
 
-// rollover is how often the numbers had begun anew at the packet with this one.
+// rollover is how often the numbers had wrapped at a packet.
 func (i *index) rollover(sequence uint16) uint32 {
 	if !i.begun {
 		i.begun, i.highest = true, uint64(sequence)
@@ -130,7 +129,7 @@ func (i *index) rollover(sequence uint16) uint32 {
 	return uint32(at >> 16)
 }
 
-// pad writes a payload with padding behind it, of which the last byte says how much it is (RFC 3550 section 5.1).
+// pad writes the payload, then padding whose last byte is its length (RFC 3550 section 5.1).
 func pad(space, payload []byte, padding uint8) int {
 	n := copy(space, payload)
 	clear(space[n : n+int(padding)])
@@ -139,13 +138,12 @@ func pad(space, payload []byte, padding uint8) int {
 	return n
 }
 
-// pionSealer is for the profiles that only old clients use.
+// pionSealer is for profiles of old clients.
 type pionSealer struct {
 	context *srtp.Context
 	header  rtp.Header // as the context reads it
 }
 
-// seal is part of sealer.
 func (p *pionSealer) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {
 	n, err := header.MarshalTo(space)
 	if err != nil {

@@ -3,20 +3,19 @@ package transport
 import "time"
 
 const (
-	// disconnectedAfter is longer than a Wi-Fi hiccup; browsers check every 2.5 s at least.
+	// Longer than a Wi-Fi hiccup; browsers check every 2.5 s at least.
 	disconnectedAfter = 5 * time.Second
-	// failedAfter is how long consent lasts without a word (RFC 7675 section 5.1).
+	// Consent lasts so long (RFC 7675 section 5.1).
 	failedAfter = 30 * time.Second
-	// goodbyeAfter is how long a client that has sent a DTLS alert may be silent. Nobody proved that the alert is the client's.
+	// How long a client may be silent after a DTLS alert, which anybody may have sent.
 	goodbyeAfter = 5 * time.Second
 )
 
-// alive reports whether the client has been heard of late.
 func (c *Conn) alive(now time.Time) bool {
 	return now.UnixNano()-c.heard.Load() < int64(disconnectedAfter)
 }
 
-// settle works out the state and tells of a change.
+// settle tells a changed state.
 func (c *Conn) settle(now time.Time) {
 	c.states.Lock()
 	defer c.states.Unlock()

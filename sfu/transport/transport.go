@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	// receiveBytes is the largest datagram that is read. Browsers stay below 1,200 bytes for media; Firefox's ClientHello takes more.
+	// Browsers' media stays below 1,200 bytes; Firefox's ClientHello takes more.
 	receiveBytes = 1500
-	// watchEvery is how often silence is looked for.
-	watchEvery = 250 * time.Millisecond
+	watchEvery   = 250 * time.Millisecond
 )
 
-// Socket is the address of all connections, UDP and TCP. egress.Conn is one.
+// Socket is all connections' address, UDP and TCP. egress.Conn is one.
 type Socket interface {
-	// Readers is how many goroutines receive, each with a number of its own.
+	// Readers is how many goroutines receive.
 	Readers() int
-	// Receive gives take every packet that comes to a reader until Close, then it returns an error that is net.ErrClosed. The packet is
-	// take's for the time of the call. What one address sends should come to one reader: else it is out of order. gone is told of a TCP
-	// connection that has ended. Both are called by many goroutines.
+	// Receive gives take each packet, for the time of the call, until Close; then it returns an error that is
+	// net.ErrClosed. One address's packets should come to one reader, or they are out of order. gone hears of ended TCP
+	// connections. Many goroutines call both.
 	Receive(reader int, take func(b []byte, from egress.Address), gone func(from egress.Address)) error
 	Write(b []byte, to egress.Address) (int, error)
 	Close() error
 }
 
-// Transport is one address and its connections. Its methods are safe for concurrent use.
+// Transport is one address and its connections. It is safe for concurrent use.
 type Transport struct {
 	socket Socket
 	panics *panics.Guard
@@ -41,13 +40,13 @@ type Transport struct {
 	clock  *clock
 	checks sync.Pool // of *checker
 
-	mu        sync.RWMutex // guards the fields below, and the addresses of every connection
+	mu        sync.RWMutex // guards the fields below, and every connection's addresses
 	conns     map[*Conn]struct{}
-	byUser    map[string]*Conn // by each of their ICE user fragments
+	byUser    map[string]*Conn // by ICE user fragment
 	byAddress map[egress.Address]*Conn
 }
 
-// New makes a transport on a bound address; Run makes it work.
+// New needs a bound address, and Run.
 func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
 		socket: socket, panics: guard, log: log, clock: newClock(), checks: sync.Pool{New: func() any { return &checker{} }},
@@ -55,8 +54,8 @@ func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	}
 }
 
-// Run serves the connections until the socket is closed, and returns nil then. It closes the socket when that cannot be read. The context
-// ends what goes on beside the reading: the caller closes the socket as well.
+// Run serves until the socket is closed, and returns nil then. It closes a socket that cannot be read. ctx ends only
+// what runs beside: the caller also closes the socket.
 func (t *Transport) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var clocks, reading sync.WaitGroup
@@ -70,13 +69,12 @@ func (t *Transport) Run(ctx context.Context) error {
 	}
 	err := <-ended
 	if err != nil {
-		_ = t.socket.Close() // The other readers end as well.
+		_ = t.socket.Close() // the other readers end as well
 	}
 	reading.Wait()
 	return err
 }
 
-// read is one reader.
 func (t *Transport) read(reader int) error {
 	err := t.socket.Receive(reader, func(b []byte, from egress.Address) {
 		if len(b) > 0 && len(b) <= receiveBytes {
@@ -89,8 +87,7 @@ func (t *Transport) read(reader int) error {
 	return fmt.Errorf("read media socket: %w", err)
 }
 
-// receive tells packets apart as RFC 7983 section 7 has it. What comes from an address that no check has come from is dropped,
-// unless it is a check.
+// receive tells packets apart (RFC 7983 section 7). Without a check from its address, only a check gets through.
 func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	defer t.survive(from)
 	switch first := b[0]; {
@@ -113,8 +110,7 @@ func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	}
 }
 
-// survive ends the connection whose packet made us panic; all others go on. What a packet can do once it could do again, so the
-// connection takes no more.
+// survive ends the connection whose packet panicked, for good: it might do so again.
 func (t *Transport) survive(from egress.Address) {
 	caught := panics.Of(recover())
 	if caught == nil {
@@ -126,7 +122,7 @@ func (t *Transport) survive(from egress.Address) {
 	}
 }
 
-// on calls do, and ends the connection if that panics. One that is closed by then is told nothing.
+// on calls do, and ends the connection on a panic. A closed one is told nothing.
 func (t *Transport) on(c *Conn, now time.Time, do func(*Conn, time.Time)) {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
@@ -149,7 +145,6 @@ func (t *Transport) of(user string) *Conn {
 	return t.byUser[user]
 }
 
-// watch looks for silence.
 func (t *Transport) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -178,7 +173,7 @@ func (t *Transport) list() []*Conn {
 	return list
 }
 
-// serve has checks for a user fragment go to a connection.
+// serve routes checks for a user fragment.
 func (t *Transport) serve(user string, c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,14 +181,12 @@ func (t *Transport) serve(user string, c *Conn) {
 	t.conns[c] = struct{}{}
 }
 
-// forgetUser ends serve for one user fragment.
 func (t *Transport) forgetUser(user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byUser, user)
 }
 
-// remove takes a connection that is closed off every table.
 func (t *Transport) remove(c *Conn, users []user) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

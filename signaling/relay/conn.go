@@ -16,21 +16,21 @@ import (
 const (
 	// Pion drops packets of this size and above.
 	inboundBytes = 1600
-	// Media packets have 1,200 bytes, and a Send indication has 36 more.
+	// Media has 1,200 bytes, and a Send indication 36 more.
 	maxFrameBytes = inboundBytes - 4
-	writeBuffer   = 256 << 10 // of the kernel: what waits behind it is late
+	writeBuffer   = 256 << 10 // the kernel's: what is behind it is late
 )
 
 var errFrame = errors.New("not a TURN message of at most 1,596 bytes")
 
-// listener counts connections that have no allocation yet.
+// listener counts connections without an allocation.
 type listener struct {
 	net.Listener
 	relay *Relay
 }
 
-// conn is a client's connection. It hands on whole TURN messages of a bounded length: Pion adds up lengths in 16 bits,
-// and one that overflows keeps its loop busy for ever.
+// conn hands on whole TURN messages of bounded length: Pion adds up lengths in 16 bits, and an overflow keeps its loop
+// busy for ever.
 type conn struct {
 	net.Conn
 	relay   *Relay
@@ -45,7 +45,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := accepted.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(writeBuffer) // Without it packets are later.
+		_ = tcp.SetWriteBuffer(writeBuffer) // without it packets are later
 	}
 	c := &conn{Conn: accepted, relay: l.relay, from: bufio.NewReaderSize(accepted, inboundBytes)}
 	c.pending = l.relay.pending.Add(accepted.RemoteAddr(), func() { _ = accepted.Close() })
@@ -55,14 +55,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	l.relay.conns[c.name()] = c
 	l.relay.mu.Unlock()
 	if closed || err != nil {
-		_ = c.Close() // Reading ends at once.
+		_ = c.Close() // reading ends at once
 	}
 	return c, nil
 }
 
 func (c *conn) name() string { return c.RemoteAddr().String() }
 
-// admit says that the client has an allocation. Of a client over UDP there is no connection.
+// admit: the client has an allocation. UDP clients have no connection.
 func (r *Relay) admit(at net.Addr, session string) {
 	r.mu.Lock()
 	r.owners[clientAt(at)] = append(r.owners[clientAt(at)], session)
@@ -73,7 +73,7 @@ func (r *Relay) admit(at net.Addr, session string) {
 	}
 }
 
-// dismiss closes the connection of a client whose allocation has ended.
+// dismiss closes the connection of an ended allocation.
 func (r *Relay) dismiss(at net.Addr, session string) {
 	r.disown(at, session)
 	if c := r.connOf(at); c != nil {
@@ -81,8 +81,7 @@ func (r *Relay) dismiss(at net.Addr, session string) {
 	}
 }
 
-// owns reports whether an allocation is this session's. Pion lets every good credential have it, so that who forges a client's
-// address could end it.
+// owns: the allocation is this session's. Pion accepts any good credential, so a forged address could end it.
 func (r *Relay) owns(at net.Addr, session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +110,7 @@ func (r *Relay) connOf(client net.Addr) *conn {
 	return r.conns[client.String()]
 }
 
-// Read returns the next message that passes. The buffer must have inboundBytes.
+// Read returns the next message that passes, into inboundBytes.
 func (c *conn) Read(into []byte) (int, error) {
 	for {
 		n, err := readFrame(c.from, into)
@@ -124,7 +123,7 @@ func (c *conn) Read(into []byte) (int, error) {
 	}
 }
 
-// readFrame reads a STUN message or ChannelData, with its padding (RFC 8656, sections 3.6 and 12.5).
+// readFrame reads a padded STUN message or ChannelData (RFC 8656, sections 3.6 and 12.5).
 func readFrame(from *bufio.Reader, into []byte) (int, error) {
 	head, err := from.Peek(4)
 	if err != nil {
@@ -153,12 +152,12 @@ func (c *conn) Write(packet []byte) (int, error) {
 		n, err = c.Conn.Write(packet)
 	}
 	if err != nil {
-		_ = c.Close() // Half a message may have been sent.
+		_ = c.Close() // half a message may be sent
 	}
 	return n, err
 }
 
-// Close is safe to call twice.
+// Close may be called twice.
 func (c *conn) Close() error {
 	var err error
 	c.close.Do(func() {

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Issuer makes credentials that a TURN server checks with a shared secret (draft-uberti-behave-turn-rest-00): the user
-// name is `expiry:session`, the password its HMAC. Ours and coturn's are alike.
+// Issuer makes credentials that TURN servers check by a shared secret (draft-uberti-behave-turn-rest-00): user name
+// `expiry:session`, password its HMAC. Ours and coturn's are alike.
 type Issuer struct {
 	URLs []string
-	// Secrets gives the one in use first; the others are accepted.
+	// Secrets has the one in use first; the others are accepted.
 	Secrets func() [][]byte
 	Life    time.Duration
 }
 
-// Server is what a session is given.
+// Server is for one session.
 func (i *Issuer) Server(session string, now time.Time) wire.ICEServer {
 	secret := i.Secrets()[0]
 	username := strconv.FormatInt(now.Add(i.Life).Unix(), 10) + ":" + markOf(secret) + "." + session
@@ -30,18 +30,18 @@ func (i *Issuer) Server(session string, now time.Time) wire.ICEServer {
 }
 
 func password(secret []byte, username string) string {
-	mac := hmac.New(sha1.New, secret) // As the draft has it; HMAC does not need collision resistance.
+	mac := hmac.New(sha1.New, secret) // by the draft; HMAC does not need collision resistance
 	mac.Write([]byte(username))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// markOf tells secrets apart: while one replaces the other, a server must know which made a password.
+// markOf tells secrets apart during a rotation.
 func markOf(secret []byte) string {
 	sum := sha256.Sum256(append([]byte("holdfast turn mark v1\x00"), secret...))
 	return hex.EncodeToString(sum[:4])
 }
 
-// username is a parsed one. It proves nothing: whoever sends it must know its password.
+// username is parsed, and proves nothing without its password.
 type username struct {
 	expires time.Time
 	mark    string
@@ -50,10 +50,10 @@ type username struct {
 
 const (
 	maxUsernameBytes = 128
-	maxExpiry        = 1 << 40 // seconds: beyond it time.Time is not compared rightly
+	maxExpiry        = 1 << 40 // seconds: time.Time compares wrongly beyond
 )
 
-// parseUsername reads what a stranger sent.
+// parseUsername reads strangers' text.
 func parseUsername(text string) (u username, ok bool) {
 	if len(text) > maxUsernameBytes {
 		return u, false
@@ -71,13 +71,13 @@ func parseUsername(text string) (u username, ok bool) {
 	return u, true
 }
 
-// Servers are those that clients are given. The zero value has none.
+// Servers are for clients. The zero value has none.
 type Servers struct {
 	Static  []wire.ICEServer // the same for everybody, without an end
 	Issuers []*Issuer
 }
 
-// For is what a session is given, and for how long; 0: for good.
+// For returns a session's servers, and for how long; 0: for good.
 func (s Servers) For(session string, now time.Time) (servers []wire.ICEServer, life time.Duration) {
 	servers = append(servers, s.Static...)
 	for _, issuer := range s.Issuers {

@@ -12,7 +12,7 @@ type Views interface {
 	View() *cluster.View
 }
 
-// Gossiped are the media sockets of the media nodes that gossip holds alive.
+// Gossiped are the media sockets of live media nodes.
 type Gossiped struct {
 	views Views
 	known atomic.Pointer[sockets]
@@ -27,10 +27,10 @@ type sockets struct {
 // NewGossiped starts nothing.
 func NewGossiped(views Views) *Gossiped { return &Gossiped{views: views} }
 
-// HasSocket reports whether a media node told it.
+// HasSocket: a media node told this socket.
 func (g *Gossiped) HasSocket(at netip.AddrPort) bool { return g.now().ports[at] }
 
-// HasAddress reports whether a media node has a socket there.
+// HasAddress: a media node has a socket there.
 func (g *Gossiped) HasAddress(at netip.Addr) bool { return g.now().addresses[at] }
 
 func (g *Gossiped) now() *sockets {

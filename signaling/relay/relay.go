@@ -31,10 +31,9 @@ import (
 
 const realm = "holdfast"
 
-// Config of a relay. Begin with DefaultConfig.
+// Config is a relay's; begin with DefaultConfig.
 type Config struct {
-	// Address is told to clients as that of their allocations; media nodes see the packets come from this host. Only
-	// its family is relayed.
+	// Address is told as that of allocations, and decides which family is relayed.
 	Address netip.Addr
 
 	Secrets func() [][]byte // as in Issuer
@@ -43,15 +42,14 @@ type Config struct {
 
 	MaxAllocations        int // of the node; each has a socket
 	MaxSessionAllocations int
-	BytesPerSecond        int // of one allocation, each way; more is dropped, as by a full link
+	BytesPerSecond        int // of one allocation, each way; more is dropped
 
-	// MaxAge is how long after its credential's end an allocation may be prolonged: a browser keeps the credential that
-	// it allocated with.
+	// MaxAge is how long after its credential's end an allocation may be prolonged: browsers keep the credential.
 	MaxAge time.Duration
 	// IdleAfter ends an allocation to which no media node sends.
 	IdleAfter time.Duration
 
-	MaxPending           int // connections without an allocation; the oldest goes for one more
+	MaxPending           int // connections without an allocation; one more drops the oldest
 	MaxPendingPerAddress int
 	PendingLimit         time.Duration
 	WriteLimit           time.Duration
@@ -59,23 +57,23 @@ type Config struct {
 	read func(message []byte) bool // readable, but in tests
 }
 
-// MediaSockets are those of this cluster's media nodes.
+// MediaSockets are this cluster's media nodes'.
 type MediaSockets interface {
 	HasSocket(netip.AddrPort) bool
 	HasAddress(netip.Addr) bool
 }
 
-// DefaultConfig is what the binary uses.
+// DefaultConfig is the binary's.
 func DefaultConfig() Config {
 	return Config{
 		read:           readable,
 		MaxAllocations: 4000,
-		// A browser allocates once for each URL and interface, and anew at every ICE restart.
+		// A browser allocates for each URL and interface, and anew at every ICE restart.
 		MaxSessionAllocations: 32,
-		// A gallery of 25 pictures takes 2 MB/s, a shared screen with it 1 MB/s more.
+		// 25 pictures take 2 MB/s, a shared screen 1 MB/s more.
 		BytesPerSecond: 6 << 20,
 		MaxAge:         12 * time.Hour,
-		// Browsers check a pair that they do not use every 25 s.
+		// Browsers check unused pairs every 25 s.
 		IdleAfter:            2 * time.Minute,
 		MaxPending:           2048,
 		MaxPendingPerAddress: 128,
@@ -107,9 +105,9 @@ type Counters struct {
 	BytesToClients     uint64 `json:"bytesToClients"`
 	RefusedCredentials uint64 `json:"refusedCredentials"`
 	RefusedAllocations uint64 `json:"refusedAllocations"` // by a limit
-	RefusedPeers       uint64 `json:"refusedPeers"`       // permissions and packets to what is no media socket
-	RefusedFrames      uint64 `json:"refusedFrames"`      // TCP connections that were closed for what they sent
-	Strays             uint64 `json:"strays"`             // packets from what is no media socket
+	RefusedPeers       uint64 `json:"refusedPeers"`       // permissions and packets to other sockets
+	RefusedFrames      uint64 `json:"refusedFrames"`      // TCP connections closed for what they sent
+	Strays             uint64 `json:"strays"`             // packets from other sockets
 	DroppedPackets     uint64 `json:"droppedPackets"`     // above the rate
 	DroppedConnections uint64 `json:"droppedConnections"` // without an allocation
 }
@@ -128,13 +126,12 @@ type Relay struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
-	owners   map[client][]string // sessions with an allocation; behind some NATs two share an address
+	owners   map[client][]string // sessions with an allocation; some NATs share an address
 	sockets  map[*socket]struct{}
 	conns    map[string]*conn // by the client's address
 	closed   bool
 }
 
-// client is an address.
 type client struct{ network, address string }
 
 func clientAt(at net.Addr) client { return client{at.Network(), at.String()} }
@@ -145,7 +142,7 @@ const (
 	refusalLogBurst      = 10
 )
 
-// New makes a relay. Run starts it.
+// New needs Run.
 func New(config Config, log *slog.Logger) (*Relay, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("relay configuration: %w", err)
@@ -157,7 +154,7 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	}, nil
 }
 
-// Listeners are where clients come; nil ones are left out. TLS does its handshake in Read.
+// Listeners are where clients come, nil for none. TLS does its handshake in Read.
 type Listeners struct {
 	UDP      net.PacketConn
 	TCP, TLS net.Listener
@@ -175,7 +172,7 @@ func (l Listeners) Close() {
 	}
 }
 
-// Run serves until ctx ends, and closes the listeners. Every allocation ends with it.
+// Run serves until ctx ends, and closes listeners and allocations.
 func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	defer at.Close()
 	config := turn.ServerConfig{
@@ -191,9 +188,9 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 			OnAllocationCreated: func(at, _ net.Addr, _, session, _ string, _ net.Addr, _ int) { r.admit(at, session) },
 			OnAllocationDeleted: func(at, _ net.Addr, _, session, _ string) { r.dismiss(at, session) },
 		},
-		// Pion's lines are caused by strangers.
+		// Strangers cause Pion's lines.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
-		// Without it, who comes over IPv6 would be relayed to IPv6 only.
+		// Else IPv6 clients would be relayed to IPv6 only.
 		StrictAddressFamily: r.config.Address.Is4(),
 		InboundMTU:          inboundBytes,
 	}
@@ -218,7 +215,7 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	return nil
 }
 
-// Of the kernel. All clients over UDP share one socket, and pictures come in bursts: the default holds some 100 packets.
+// The kernel's. UDP clients share a socket, and pictures come in bursts: the default holds some 100 packets.
 const (
 	clientsBuffer = 4 << 20
 	mediaBuffer   = 1 << 20 // of an allocation
@@ -233,7 +230,7 @@ func (r *Relay) buffer(socket net.PacketConn, bytes int) {
 	}
 }
 
-// close ends what Pion's Close leaves open: connections, and allocations of clients over TCP.
+// close ends what Pion's Close leaves open: connections, and TCP clients' allocations.
 func (r *Relay) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -250,7 +247,7 @@ func (r *Relay) close() {
 	}
 }
 
-// authenticate gives the key of a user name that we made. Only an allocation needs a credential that has not expired.
+// authenticate returns the key of a user name of ours. Only allocations need an unexpired credential.
 func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, key []byte, ok bool) {
 	u, ok := parseUsername(request.Username)
 	if !ok || request.Realm != realm {

@@ -50,6 +50,12 @@ func TestRoomMovesUnderACall(t *testing.T) {
 		p.knowsItself(t)
 	}
 	allDecodeAll(t, time.Minute, people)
+	movesBackAndForth(t, c, room, people, moves(t))
+}
+
+// movesBackAndForth moves a room on sfu-1, in which everybody decodes everybody, and prints what was noticed.
+func movesBackAndForth(t *testing.T, c *devcluster.Cluster, room string, people []*participant, times int) {
+	t.Helper()
 	for _, p := range people {
 		p.mark(t)
 		var pictures int
@@ -60,7 +66,7 @@ func TestRoomMovesUnderACall(t *testing.T) {
 	}
 	held := heldOnce(t, c, room)
 	moved, still := make(map[string][]continuity), make(map[string][]continuity)
-	for i := range moves(t) {
+	for i := range times {
 		people[0].mustEval(t, fmt.Sprintf("new Promise((resolve) => setTimeout(() => resolve(0), %d))", stillFor.Milliseconds()), nil) // To compare with.
 		for _, p := range people {
 			still[p.name] = append(still[p.name], p.continuity(t))
@@ -77,8 +83,8 @@ func TestRoomMovesUnderACall(t *testing.T) {
 		p.sameElements(t)
 	}
 	allDecodeAll(t, time.Minute, people)
-	if now := heldOnce(t, c, room); now.Epoch != held.Epoch+uint64(moves(t)) {
-		t.Errorf("epoch %d became %d in %d moves", held.Epoch, now.Epoch, moves(t))
+	if now := heldOnce(t, c, room); now.Epoch != held.Epoch+uint64(times) {
+		t.Errorf("epoch %d became %d in %d moves", held.Epoch, now.Epoch, times)
 	}
 	for _, name := range slices.Sorted(maps.Keys(moved)) {
 		t.Logf("%s, moved: %s", name, distribution(moved[name]))

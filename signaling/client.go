@@ -53,6 +53,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		servers := s.iceServers()
 		s.socket.send(&servers)
 	case *wire.Ping:
+		s.logPath(m.Path)
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:
 		s.keepPlace(ctx, m)

@@ -140,6 +140,7 @@ type Server struct {
 	noRooms      noRooms
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
+	pathLogs     *loglimit.Limiter
 
 	notes  chan endedSessions
 	kept   keptNotes
@@ -200,6 +201,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		notes:        make(chan endedSessions, waitingNotes),
 		asking:       make(chan struct{}, asksOfEndings),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
+		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
 		doors:        connlimit.NewKeyedLimiter(doorsPerSecond, doorBurst, rememberedEntries),
 		owing:        connlimit.NewKeyedLimiter(owingPerSecond, 1, rememberedEntries),
 	}

@@ -67,7 +67,23 @@ type Refresh struct {
 
 // Ping asks for a Pong.
 type Ping struct {
-	T float64 `json:"t"`
+	T    float64    `json:"t"`
+	Path *MediaPath `json:"path,omitempty"` // it has changed
+}
+
+// The ways of media, straight to the node or through a relay. "" is none that leads there.
+const (
+	WayUDP  = "UDP"
+	WayTCP  = "TCP"
+	WayTURN = "TURN"
+)
+
+// MediaPath is by which way media goes, and which of those that were tried have answered.
+type MediaPath struct {
+	Way  string `json:"way"`
+	UDP  *bool  `json:"udp,omitempty"`
+	TCP  *bool  `json:"tcp,omitempty"`
+	TURN *bool  `json:"turn,omitempty"`
 }
 
 // AskICEServers renews them before they end.

@@ -188,7 +188,15 @@ func (m *Ping) validate() error {
 	if math.Abs(m.T) > maxInteger {
 		return errors.New("t is out of range")
 	}
-	return nil
+	if m.Path == nil {
+		return nil
+	}
+	switch way := m.Path.Way; way {
+	case "", WayUDP, WayTCP, WayTURN:
+		return nil
+	default:
+		return fmt.Errorf("way %.20q is not %s, %s, %s or empty", way, WayUDP, WayTCP, WayTURN)
+	}
 }
 
 func (s Source) validate() error {

@@ -258,6 +258,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"mute by a moderator":    {`{"type":"moderate","act":"mute","peer":"p"}`, ErrMalformed},
 		"a hand of no height":    {`{"type":"hand"}`, ErrMalformed},
 		"reaction of a word":     {`{"type":"reaction","emoji":"yes"}`, ErrMalformed},
+		"path by pigeon":         {`{"type":"ping","t":1,"path":{"way":"pigeon"}}`, ErrMalformed},
 		"ping out of range":      {`{"type":"ping","t":1e300}`, ErrMalformed},
 	} {
 		if m, err := Decode([]byte(tc.frame)); !errors.Is(err, tc.want) {

@@ -295,6 +295,7 @@ export class Call extends EventTarget {
     for (const type of ['slot', 'lacks', 'mended']) on(media, type, (detail) => emit(this, type, detail));
     on(media, 'alarm', (error) => emit(this, 'error', error));
     reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => session.sendOrKeep(message) });
+    on(media, 'way', (path) => session.send({ type: 'ping', t: Math.round(performance.now()), path }));
     on(media, 'moving', () => this.#refreshState());
     on(media, 'up', () => this.#onUp());
     on(media, 'stalled', ({ epoch, silentMs }) => {

@@ -124,6 +124,7 @@ export class Connections {
       inbound: stats?.inbound ?? new Map(),
       rttMs: stats?.transport.rttMs ?? 0,
       path: stats?.transport.path ?? { protocol: '', relayed: false, address: '' },
+      ways: this.#present?.ways ?? {},
       sentLoss: stats?.sentLoss ?? 0,
       outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
     };

@@ -18,6 +18,7 @@ import { Repairs } from './repairs.js';
 import { RestartPolicy } from './restart-policy.js';
 import { SlotTable } from './slots.js';
 import { Aborted } from './wait.js';
+import { WayNews, wayOf } from './ways.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Slot} Slot */
@@ -27,8 +28,8 @@ import { Aborted } from './wait.js';
 
 /**
  * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
- * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `alarm`
- * (CallError).
+ * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `way`
+ * (MediaPath), `alarm` (CallError).
  */
 export class Media extends EventTarget {
   #options;
@@ -47,6 +48,7 @@ export class Media extends EventTarget {
   /** @type {Reason | ''} */
   #reason = '';
   #migrations = new Migrations();
+  #ways = new WayNews();
   #node = '';
   #epoch = 0;
   #repairs;
@@ -79,6 +81,7 @@ export class Media extends EventTarget {
       people,
       prepares,
       stalled: (silentMs) => emit(this, 'stalled', { epoch: this.#epoch, silentMs }),
+      looked: (transport, stats) => this.#tellWay(transport, wayOf(stats.transport.path)),
       remedy: (remedy) => this.#repairs.remedy(remedy),
     });
     this.#faults = new AnswerFaults(options.faults);
@@ -337,7 +340,10 @@ export class Media extends EventTarget {
         this.#gap.mark();
         this.#adopt(transport);
       },
-      discarded: () => this.#connections.carry(this.#connections.usable),
+      discarded: (transport) => {
+        this.#tellWay(transport, '');
+        this.#connections.carry(this.#connections.usable);
+      },
       read: ({ sdp }, { how }) => this.#faults.read(sdp, how),
     };
   }
@@ -374,6 +380,15 @@ export class Media extends EventTarget {
 
   #mend() {
     this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
+  }
+
+  /**
+   * @param {Transport} transport
+   * @param {import('./ways.js').Way | ''} way
+   */
+  #tellWay(transport, way) {
+    const news = this.#ways.next(way, transport.ways);
+    if (news) emit(this, 'way', news);
   }
 
   /** @param {Transport} transport */

@@ -28,6 +28,7 @@ const LEARN_MS = [100, 200, 300];
  * @property {() => number} people how many are in the room
  * @property {boolean} prepares whether the next restart's offer is made in advance
  * @property {(silentMs: number) => void} stalled nothing arrives any more
+ * @property {(transport: Transport, stats: import('./stats.js').Stats) => void} looked once a second
  * @property {(remedy: Remedy) => void} remedy something should be shown and is not
  */
 
@@ -113,6 +114,7 @@ export class Monitor {
     const nowMs = performance.now();
     if (steady) {
       this.#learn(transport, stats);
+      this.#watched.looked(transport, stats);
       const silentMs = this.#stall.look(stats, nowMs);
       if (silentMs > 0) stalled(silentMs);
     }

@@ -50,7 +50,8 @@ export const VERSION = 1;
 /** @typedef {{type: 'message', to: string[], kind: 'text' | 'ring' | 'answer' | 'app', body: unknown, stream: string, seq: number}} SendMessage */
 /** @typedef {{from: string, stream: string, seq: number}} StreamMark */
 /** @typedef {{type: 'received', upTo: StreamMark[]}} Received */
-/** @typedef {{type: 'ping', t: number}} Ping */
+/** @typedef {{way: import('./ways.js').Way | '', udp?: boolean, tcp?: boolean, turn?: boolean}} MediaPath `way`: by which media goes; the others: those tried, and whether they answered */
+/** @typedef {{type: 'ping', t: number, path?: MediaPath}} Ping */
 /** @typedef {{type: 'ice-servers'}} AskIceServers */
 /** @typedef {{type: 'door', cap?: number, closed?: boolean}} SetDoor */
 /** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */

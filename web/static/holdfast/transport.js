@@ -5,6 +5,7 @@
 import { layersFor, scalableLayers } from './layers.js';
 import { fingerprint, sessionId, turnedByBrowser, withSoundRepair } from './sdp.js';
 import { readStats } from './stats.js';
+import { learnWays } from './ways.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./slots.js').Lane} Lane */
@@ -60,6 +61,8 @@ export class Transport extends EventTarget {
   #seen = { dtlsState: '', certificate: '' };
   /** @type {ReadonlySet<number>} */
   #ssrcs = new Set();
+  /** @type {import('./ways.js').Ways} */
+  #ways = {};
   #answered = { fingerprint: '', sessionId: '' };
   /**
    * Ends an open question for statistics.
@@ -195,6 +198,7 @@ export class Transport extends EventTarget {
         throw new Error('another connection with the same certificate');
       }
       await this.#pc.setRemoteDescription({ type: 'answer', sdp });
+      this.#ways = {};
       this.#answered = answered;
     } catch (error) {
       this.#broken = true;
@@ -231,10 +235,17 @@ export class Transport extends EventTarget {
 
   /** @returns {Promise<import('./stats.js').Stats>} */
   async stats() {
-    const stats = readStats(/** @type {any} */ (await this.#report()));
+    const report = new Map(await this.#report());
+    const stats = readStats(report);
+    this.#ways = learnWays(this.#ways, report, this.#pc.getConfiguration().iceServers?.some(({ urls }) => [urls].flat().some((url) => /^turns?:/.test(url))) ?? false);
     this.#seen = stats.transport;
     this.#ssrcs = new Set(stats.received.keys());
     return stats;
+  }
+
+  /** To the node of the last answer, as of the last look. */
+  get ways() {
+    return this.#ways;
   }
 
   /**

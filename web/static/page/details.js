@@ -60,6 +60,7 @@ export function detailsOf(now, before, seconds, names) {
   const own = { title: say('quality'), rows: /** @type {[string, string][]} */ ([
     [say('details.server'), say('status.place', { node: now.node, epoch: String(now.epoch) })],
     [say('details.path'), pathOf(now.path)],
+    [say('details.ways'), waysOf(now.ways)],
     [say('details.round.trip'), unit('millisecond', now.rttMs)],
     [say('details.lost'), share(now.sentLoss)],
   ]) };
@@ -115,6 +116,12 @@ const since = (now = 0, was = 0) => (now >= was ? now - was : now);
 function pathOf({ protocol, relayed, address }) {
   if (!protocol) return '–';
   return joined([protocol.toUpperCase(), say(relayed ? 'details.relayed' : 'details.direct'), address]);
+}
+
+/** @param {Stats['ways']} ways */
+function waysOf(ways) {
+  const tried = (/** @type {const} */ (['UDP', 'TCP', 'TURN'])).filter((way) => ways[way] !== undefined);
+  return joined(tried.map((way) => say(ways[way] ? 'details.answers' : 'details.silent', { way }))) || '–';
 }
 
 /**

@@ -1,11 +1,12 @@
 // The connection in figures.
 
 import { readStats } from '/holdfast/stats.js';
+import { learnWays, WayNews, wayOf } from '/holdfast/ways.js';
 import { detailsOf } from '/page/details.js';
 import { equal, test } from './harness.js';
 
 const stats = (bytes, over = {}) => ({
-  node: 'sfu-2', epoch: 7, rttMs: 12.4, sentLoss: 0.02, path: { protocol: 'udp', relayed: false, address: '10.0.0.7:40084' },
+  node: 'sfu-2', epoch: 7, rttMs: 12.4, sentLoss: 0.02, path: { protocol: 'udp', relayed: false, address: '10.0.0.7:40084' }, ways: { UDP: true, TCP: false },
   outbound: [
     { source: 'camera', rid: 'h', ssrc: 1, kind: 'video', active: true, bytesSent: bytes, framesEncoded: bytes / 1000, frameWidth: 960, frameHeight: 540 },
     { source: 'camera', rid: 'l', ssrc: 2, kind: 'video', active: false, bytesSent: 0, framesEncoded: 0, frameWidth: 0, frameHeight: 0 },
@@ -23,7 +24,7 @@ const names = new Map([['me', 'Me'], ['p1', 'Ada']]);
 
 test('each stream has its layer, size, pictures, bitrate and loss', () => {
   equal(plain(detailsOf(stats(90_000), stats(30_000), 2, names)), [
-    ['Connection', 'Server: sfu-2 · epoch 7', 'Path: UDP · direct · 10.0.0.7:40084', 'Round trip: 12 ms', 'Sent lost: 2%'],
+    ['Connection', 'Server: sfu-2 · epoch 7', 'Path: UDP · direct · 10.0.0.7:40084', 'Ways tried: UDP answers · TCP gives no answer', 'Round trip: 12 ms', 'Sent lost: 2%'],
     ['Sent', 'Camera: h · 960 × 540 · 30 fps · 240 kb/s'],
     ['Ada', 'Microphone: 24 kb/s', 'Camera: 640 × 360 · 30 fps · 240 kb/s · 20% lost'],
   ]);
@@ -45,4 +46,30 @@ test('the way is that of the chosen pair', () => {
   equal(readStats(report({})).transport.path, { protocol: 'udp', relayed: false, address: '[fd00::1]:9' });
   equal(readStats(report({ candidateType: 'relay', relayProtocol: 'tls' })).transport.path, { protocol: 'tls', relayed: true, address: '[fd00::1]:9' });
   equal(readStats([]).transport.path, { protocol: '', relayed: false, address: '' });
+});
+
+test('ways that were tried, and which answered, are remembered', () => {
+  const entries = (...all) => new Map(all.map((entry, i) => [entry.id ?? String(i), entry]));
+  const locals = [
+    { id: 'u', type: 'local-candidate', candidateType: 'host', protocol: 'udp' }, { id: 't', type: 'local-candidate', candidateType: 'prflx', protocol: 'tcp' },
+    { id: 'r', type: 'local-candidate', candidateType: 'relay', protocol: 'udp' },
+  ];
+  const pair = (localCandidateId, over = {}) => ({ type: 'candidate-pair', localCandidateId, state: 'in-progress', responsesReceived: 0, ...over });
+  equal(learnWays({}, entries(), false), {});
+  equal(learnWays({}, entries(), true), { TURN: false });
+  equal(learnWays({}, entries(...locals.slice(0, 2), pair('u'), pair('t')), false), { UDP: false, TCP: false });
+  const seen = learnWays({ UDP: false }, entries(...locals, pair('t', { responsesReceived: 3 })), true);
+  equal(seen, { UDP: false, TCP: true, TURN: true });
+  equal(learnWays(seen, entries(...locals.slice(0, 2), pair('u', { state: 'succeeded' }), pair('t', { state: 'failed' })), false), { UDP: true, TCP: true, TURN: true });
+});
+
+test('the server is told of each other way than UDP, once', () => {
+  const news = new WayNews();
+  const [udp, tcp, none] = [{ protocol: 'udp', relayed: false }, { protocol: 'tcp', relayed: false }, { protocol: '', relayed: false }].map(wayOf);
+  equal(news.next(udp, { UDP: true }), null);
+  equal(news.next(tcp, { UDP: false, TCP: true }), { way: 'TCP', udp: false, tcp: true, turn: undefined });
+  equal(news.next(tcp, { UDP: false, TCP: true }), null);
+  equal(news.next(wayOf({ protocol: 'tls', relayed: true }), { TURN: true }).way, 'TURN');
+  equal(news.next(none, { UDP: false }), { way: '', udp: false, tcp: undefined, turn: undefined });
+  equal(news.next(udp, { UDP: true }).way, 'UDP');
 });

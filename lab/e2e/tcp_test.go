@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -23,5 +24,17 @@ func TestCallsByTCP(t *testing.T) {
 		{name: "UDP and TCP", path: "host udp", filter: "meta mark 1 drop"},
 	} {
 		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
+	}
+	said := ""
+	for _, name := range []string{"signaling-1", "signaling-2"} {
+		text, err := c.Logs(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said += text
+	}
+	const line = `"client's media goes by another way"`
+	if !strings.Contains(said, line) || !strings.Contains(said, `"way":"TCP","udp":"no answer","tcp":"answered"`) {
+		t.Errorf("no log of a signaling node has the line %s", line)
 	}
 }

@@ -5,6 +5,7 @@ import { Lingering } from './lingering.js';
 import { SentTracks } from './sent-tracks.js';
 import { SsrcTable } from './ssrc-table.js';
 import { Transport } from './transport.js';
+import { settledWays } from './ways.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 
@@ -124,7 +125,7 @@ export class Connections {
       inbound: stats?.inbound ?? new Map(),
       rttMs: stats?.transport.rttMs ?? 0,
       path: stats?.transport.path ?? { protocol: '', relayed: false, address: '' },
-      ways: this.#present?.ways ?? {},
+      ways: settledWays(this.#present?.ways ?? {}),
       sentLoss: stats?.sentLoss ?? 0,
       outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
     };

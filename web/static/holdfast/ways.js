@@ -1,7 +1,10 @@
 // By which ways media was tried, and which answered.
 
 /** @typedef {'UDP' | 'TCP' | 'TURN'} Way straight to the media node, or through a relay */
-/** @typedef {Partial<Record<Way, boolean>>} Ways those that were tried, and whether they answered */
+/** @typedef {Partial<Record<Way, boolean | null>>} Ways those that were begun: whether they answered, null while that is open */
+
+/** A way that works answers the first check. A browser ends the others once one works. */
+const UNANSWERED = 3;
 
 /**
  * What a look at the statistics adds. Browsers forget pairs that failed, so what was seen stays. A relay answers when it gives an address. Pure.
@@ -12,15 +15,27 @@
  */
 export function learnWays(before, entries, relays) {
   /** @type {Ways} */
-  const ways = relays ? { TURN: false, ...before } : { ...before };
+  const ways = relays ? { TURN: null, ...before } : { ...before };
   for (const entry of entries.values()) {
     if (entry.type === 'local-candidate' && entry.candidateType === 'relay') ways.TURN = true;
     const local = entry.type === 'candidate-pair' ? entries.get(entry.localCandidateId) : undefined;
     if (!local || local.candidateType === 'relay') continue;
     const way = local.protocol === 'tcp' ? 'TCP' : 'UDP';
-    ways[way] = ways[way] === true || entry.responsesReceived > 0 || entry.state === 'succeeded';
+    if (entry.responsesReceived > 0 || entry.state === 'succeeded') ways[way] = true;
+    else if (entry.requestsSent > UNANSWERED || entry.state === 'failed') ways[way] ??= false;
+    else ways[way] ??= null;
   }
   return ways;
+}
+
+/**
+ * What is open counts as no answer as long as nothing answers, and is left out then.
+ * @param {Ways} ways
+ * @returns {Partial<Record<Way, boolean>>}
+ */
+export function settledWays(ways) {
+  const works = Object.values(ways).includes(true);
+  return Object.fromEntries(Object.entries(ways).filter(([, answers]) => answers !== null || !works).map(([way, answers]) => [way, answers === true]));
 }
 
 /**
@@ -43,9 +58,10 @@ export class WayNews {
    * @param {Ways} ways
    * @returns {import('./protocol.js').MediaPath | null} null for no news
    */
-  next(way, { UDP: udp, TCP: tcp, TURN: turn }) {
+  next(way, ways) {
     if (way === this.#told) return null;
     this.#told = way;
+    const { UDP: udp, TCP: tcp, TURN: turn } = settledWays(ways);
     return { way, udp, tcp, turn };
   }
 }

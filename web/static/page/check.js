@@ -176,6 +176,7 @@ async function tryPath(mirror) {
   const { relayed, protocol, rttMs } = await mirror.path();
   const time = lasted(rttMs);
   if (relayed) rows.set('direct', 'fair', say('check.direct.relayed', { way: protocol.toUpperCase(), time }));
+  else if (protocol === 'tcp') rows.set('direct', 'fair', say('check.direct.tcp', { time }));
   else rows.set('direct', 'good', say('check.direct.good', { time }));
   for (const check of /** @type {const} */ (['up', 'down'])) begin(check);
   const rates = await mirror.rates();

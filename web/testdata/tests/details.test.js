@@ -1,7 +1,7 @@
 // The connection in figures.
 
 import { readStats } from '/holdfast/stats.js';
-import { learnWays, WayNews, wayOf } from '/holdfast/ways.js';
+import { learnWays, settledWays, WayNews, wayOf } from '/holdfast/ways.js';
 import { detailsOf } from '/page/details.js';
 import { equal, test } from './harness.js';
 
@@ -54,13 +54,17 @@ test('ways that were tried, and which answered, are remembered', () => {
     { id: 'u', type: 'local-candidate', candidateType: 'host', protocol: 'udp' }, { id: 't', type: 'local-candidate', candidateType: 'prflx', protocol: 'tcp' },
     { id: 'r', type: 'local-candidate', candidateType: 'relay', protocol: 'udp' },
   ];
-  const pair = (localCandidateId, over = {}) => ({ type: 'candidate-pair', localCandidateId, state: 'in-progress', responsesReceived: 0, ...over });
+  const pair = (localCandidateId, over = {}) => ({ type: 'candidate-pair', localCandidateId, state: 'in-progress', requestsSent: 1, responsesReceived: 0, ...over });
   equal(learnWays({}, entries(), false), {});
-  equal(learnWays({}, entries(), true), { TURN: false });
-  equal(learnWays({}, entries(...locals.slice(0, 2), pair('u'), pair('t')), false), { UDP: false, TCP: false });
-  const seen = learnWays({ UDP: false }, entries(...locals, pair('t', { responsesReceived: 3 })), true);
-  equal(seen, { UDP: false, TCP: true, TURN: true });
-  equal(learnWays(seen, entries(...locals.slice(0, 2), pair('u', { state: 'succeeded' }), pair('t', { state: 'failed' })), false), { UDP: true, TCP: true, TURN: true });
+  equal(learnWays({}, entries(), true), { TURN: null });
+  const begun = learnWays({}, entries(...locals.slice(0, 2), pair('u'), pair('t', { requestsSent: 0 })), false);
+  equal([begun, settledWays(begun)], [{ UDP: null, TCP: null }, { UDP: false, TCP: false }]);
+  const won = learnWays(begun, entries(...locals.slice(0, 2), pair('u', { responsesReceived: 1 }), pair('t', { requestsSent: 0 })), false);
+  equal(settledWays(won), { UDP: true }, 'the other one was ended before its answer');
+  const fallen = learnWays(begun, entries(...locals, pair('u', { requestsSent: 20 }), pair('t', { responsesReceived: 3 })), true);
+  equal(settledWays(fallen), { UDP: false, TCP: true, TURN: true });
+  const later = learnWays(fallen, entries(...locals.slice(0, 2), pair('u', { state: 'succeeded' }), pair('t', { state: 'failed' })), false);
+  equal(settledWays(later), { UDP: true, TCP: true, TURN: true });
 });
 
 test('the server is told of each other way than UDP, once', () => {

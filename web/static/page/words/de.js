@@ -417,6 +417,7 @@ export default {
   'check.direct': 'Ton und Bild auf direktem Weg (UDP)',
   'check.direct.good': 'Sie gehen direkt zum Server, in {time} hin und zurück.',
   'check.direct.relayed': 'Ihr Netz sperrt ihn. Ton und Bild gehen stattdessen über ein Relais ({way}), in {time} hin und zurück. Das funktioniert, mit mehr Verzögerung.',
+  'check.direct.tcp': 'Ihr Netz sperrt ihn. Ton und Bild gehen stattdessen per TCP zum Server, in {time} hin und zurück. Das geht, mit mehr Verzögerung.',
   'check.relay': 'Ton und Bild über ein Relais (TURN)',
   'check.relay.good': 'Ein Relais antwortet über {ways}.',
   'check.relay.fair': 'Ein Relais antwortet über {ways}, aber nicht über {others}.',

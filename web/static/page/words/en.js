@@ -418,6 +418,7 @@ export default /** @type {const} */ ({
   'check.direct': 'Audio and video, the direct way (UDP)',
   'check.direct.good': 'They go straight to the server, in {time} there and back.',
   'check.direct.relayed': 'Your network blocks it. Audio and video go through a relay instead ({way}), in {time} there and back. That works, with more delay.',
+  'check.direct.tcp': 'Your network blocks it. Audio and video go to the server by TCP instead, in {time} there and back. That works, with more delay.',
   'check.relay': 'Audio and video through a relay (TURN)',
   'check.relay.good': 'A relay answers by {ways}.',
   'check.relay.fair': 'A relay answers by {ways}, but not by {others}.',

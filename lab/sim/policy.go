@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/failover/relief"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -27,6 +28,8 @@ type policy interface {
 	closed(number int)
 	// reshaped moves what must move when the set of nodes has changed, and counts it.
 	reshaped() int
+	// relieve moves rooms off hot nodes, every second, and counts them.
+	relieve() int
 }
 
 // policies are in the order of the table.
@@ -53,6 +56,7 @@ func (p *simple) name() string   { return p.title }
 func (p *simple) begin(w *world) { p.world = w }
 func (p *simple) closed(int)     {}
 func (p *simple) reshaped() int  { return 0 }
+func (p *simple) relieve() int   { return 0 }
 
 func (p *simple) place(int, pin.Pin) int {
 	if p.of != p.world.shape {
@@ -91,6 +95,7 @@ type plainRing struct{ world *world }
 func (p *plainRing) name() string   { return "plain ring" }
 func (p *plainRing) begin(w *world) { p.world = w }
 func (p *plainRing) closed(int)     {}
+func (p *plainRing) relieve() int   { return 0 }
 
 func (p *plainRing) place(number int, _ pin.Pin) int {
 	owner, ok := p.world.shape.Owner(roomID(number))
@@ -120,6 +125,9 @@ type holdfast struct {
 	world *world
 	store memory
 	makes []*orchestrator.Orchestrator
+	epoch time.Time // of the virtual clock
+	cools *relief.Relief
+	under []relieving
 }
 
 func (p *holdfast) name() string  { return "holdfast" }
@@ -130,8 +138,8 @@ func (p *holdfast) begin(w *world) {
 	config := orchestrator.DefaultConfig()
 	config.StoreBudget = time.Hour // a pause of this machine is none of the cluster
 	config.Epsilon = w.Epsilon
-	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	config.Clock = func() time.Time { return epoch.Add(w.now) }
+	p.epoch, p.cools = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), relief.New(relief.DefaultConfig())
+	config.Clock = func() time.Time { return p.epoch.Add(w.now) }
 	for range w.Signaling {
 		p.makes = append(p.makes, orchestrator.New(p.store, w, nobody{}, config, slog.New(slog.DiscardHandler)))
 	}

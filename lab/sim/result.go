@@ -29,6 +29,7 @@ type Result struct {
 	Over     int       `json:"roomsOver"` // rooms on nodes above their ceilings, at the worst moment
 	OverFor  int       `json:"secondsOver"`
 	Refusals int       `json:"refusals"` // once for each room and second
+	Relieved int       `json:"relieved"` // rooms that left hot nodes
 	Waiting  int       `json:"waiting"`  // rooms without a place at the end
 	Rooms    int       `json:"rooms"`    // opened in all
 	Changes  []Change  `json:"changes"`
@@ -40,6 +41,8 @@ type Change struct {
 	What      string        `json:"what"`
 	Lost      int           `json:"lost"`      // rooms of dead nodes
 	AlsoMoved int           `json:"alsoMoved"` // rooms of living nodes that moved too
+	Relieved  int           `json:"relieved"`  // rooms that left hot nodes until the next event
+	Fullest   float64       `json:"fullest"`   // load/ceiling of a node then
 	Took      time.Duration `json:"took"`      // of this machine, to find every lost room a node
 }
 
@@ -67,6 +70,9 @@ func (w *world) sample() {
 	r.Peak, r.Mean, r.Over = max(r.Peak, peak), max(r.Mean, mean), max(r.Over, over)
 	if over > 0 {
 		r.OverFor++
+	}
+	if last := len(r.Changes) - 1; last >= 0 {
+		r.Changes[last].Fullest = peak
 	}
 	r.Waiting, r.Rooms = len(w.placeless), len(w.rooms)
 }
@@ -100,13 +106,13 @@ func Run(ctx context.Context, s Scenario, seed uint64, progress func(policy stri
 func (r Report) WriteText(to io.Writer, timings bool) error {
 	fmt.Fprintf(to, "%s, seed %d\n\n", r.Scenario, r.Seed)
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "policy\tpeak/mean p50\tmax\tpeak\tmean\trooms over a ceiling\tfor\trefused\twaiting\trooms\t")
+	fmt.Fprintln(t, "policy\tpeak/mean p50\tmax\tpeak\tmean\trooms over a ceiling\tfor\trefused\twaiting\trelieved\trooms\t")
 	for _, p := range r.Results {
-		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.0f %%\t%.0f %%\t%d\t%d s\t%d\t%d\t%d\t\n",
-			p.Policy, p.Median, p.Most, 100*p.Peak, 100*p.Mean, p.Over, p.OverFor, p.Refusals, p.Waiting, p.Rooms)
+		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.0f %%\t%.0f %%\t%d\t%d s\t%d\t%d\t%d\t%d\t\n",
+			p.Policy, p.Median, p.Most, 100*p.Peak, 100*p.Mean, p.Over, p.OverFor, p.Refusals, p.Waiting, p.Relieved, p.Rooms)
 	}
 	fmt.Fprintln(t)
-	fmt.Fprint(t, "event\tpolicy\trooms lost\tothers moved\t")
+	fmt.Fprint(t, "event\tpolicy\trooms lost\tothers moved\trelieved afterwards\tfullest at last\t")
 	if timings {
 		fmt.Fprint(t, "decided in\t")
 	}
@@ -114,7 +120,7 @@ func (r Report) WriteText(to io.Writer, timings bool) error {
 	for i := range r.Results[0].Changes {
 		for _, p := range r.Results {
 			c := p.Changes[i]
-			fmt.Fprintf(t, "%s %s\t%s\t%d\t%d\t", c.At, c.What, p.Policy, c.Lost, c.AlsoMoved)
+			fmt.Fprintf(t, "%s %s\t%s\t%d\t%d\t%d\t%.0f %%\t", c.At, c.What, p.Policy, c.Lost, c.AlsoMoved, c.Relieved, 100*c.Fullest)
 			if timings {
 				fmt.Fprintf(t, "%s\t", c.Took.Round(100*time.Microsecond))
 			}

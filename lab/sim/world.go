@@ -154,7 +154,12 @@ func (w *world) run(ctx context.Context, seed uint64, progress func(time.Duratio
 			events = events[1:]
 		}
 		w.passTime(seed)
+		moved := w.policy.relieve()
 		w.sample()
+		w.result.Relieved += moved
+		if last := len(w.result.Changes) - 1; last >= 0 {
+			w.result.Changes[last].Relieved += moved
+		}
 	}
 	return nil
 }

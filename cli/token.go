@@ -63,7 +63,7 @@ type tokenCommand struct {
 	Admin           bool          `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
 	Create          bool          `help:"Let it open rooms where the deployment demands roomCreate."`
 	SubscribeOnly   bool          `help:"Do not let it publish, nor chat."`
-	Source          []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
+	Source          []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share, screen_share_audio; everything when empty."`
 	Hidden          bool          `help:"The others do not see it; it neither publishes nor chats."`
 	Watch           bool          `help:"Let it be told who is online in the cluster."`
 	Message         bool          `help:"Let it send direct messages to anybody in the cluster; without it to people of its own room."`
@@ -104,9 +104,6 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden
 	if grant.Sources, err = access.ParseSources(c.Source); err != nil {
 		return faults(fmt.Errorf("--source: %w", err))
-	}
-	if len(c.Source) > 0 && grant.Sources == 0 {
-		return faults(errors.New("--source: nothing publishes the sound of a screen here; name another source too, or give --subscribe-only"))
 	}
 	token, err := keys.Mint("", grant, c.TTL)
 	if err != nil {

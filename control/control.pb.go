@@ -78,10 +78,11 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 type Source int32
 
 const (
-	Source_SOURCE_UNSPECIFIED Source = 0
-	Source_SOURCE_MICROPHONE  Source = 1
-	Source_SOURCE_CAMERA      Source = 2
-	Source_SOURCE_SCREEN      Source = 3
+	Source_SOURCE_UNSPECIFIED  Source = 0
+	Source_SOURCE_MICROPHONE   Source = 1
+	Source_SOURCE_CAMERA       Source = 2
+	Source_SOURCE_SCREEN       Source = 3
+	Source_SOURCE_SCREEN_AUDIO Source = 4 // what the screen sounds
 )
 
 // Enum value maps for Source.
@@ -91,12 +92,14 @@ var (
 		1: "SOURCE_MICROPHONE",
 		2: "SOURCE_CAMERA",
 		3: "SOURCE_SCREEN",
+		4: "SOURCE_SCREEN_AUDIO",
 	}
 	Source_value = map[string]int32{
-		"SOURCE_UNSPECIFIED": 0,
-		"SOURCE_MICROPHONE":  1,
-		"SOURCE_CAMERA":      2,
-		"SOURCE_SCREEN":      3,
+		"SOURCE_UNSPECIFIED":  0,
+		"SOURCE_MICROPHONE":   1,
+		"SOURCE_CAMERA":       2,
+		"SOURCE_SCREEN":       3,
+		"SOURCE_SCREEN_AUDIO": 4,
 	}
 )
 
@@ -689,6 +692,7 @@ type Attach struct {
 	PathBitsPerSecond uint64  `protobuf:"varint,12,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // what a node last found the peer's path to carry; 0: no limit is known
 	KnownRoster       uint64  `protobuf:"fixed64,13,opt,name=known_roster,json=knownRoster,proto3" json:"known_roster,omitempty"`                      // RosterDigest of what the client was told of the room; 0: nothing
 	ExpectedFloor     *Egress `protobuf:"bytes,14,opt,name=expected_floor,json=expectedFloor,proto3" json:"expected_floor,omitempty"`                  // of a room that runs: what it sends at the lowest layers, by which the node judges whether it can take it
+	KnowsScreenAudio  bool    `protobuf:"varint,15,opt,name=knows_screen_audio,json=knowsScreenAudio,proto3" json:"knows_screen_audio,omitempty"`      // the signaling node can tell of SOURCE_SCREEN_AUDIO; to an older one its slots are empty
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -821,6 +825,13 @@ func (x *Attach) GetExpectedFloor() *Egress {
 	return nil
 }
 
+func (x *Attach) GetKnowsScreenAudio() bool {
+	if x != nil {
+		return x.KnowsScreenAudio
+	}
+	return false
+}
+
 // Egress is headroom.Egress.
 type Egress struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -887,6 +898,7 @@ type Peer struct {
 	HandRaisedUnixMs int64                  `protobuf:"varint,9,opt,name=hand_raised_unix_ms,json=handRaisedUnixMs,proto3" json:"hand_raised_unix_ms,omitempty"` // by the owner's clock, never the same for two; 0: not raised
 	Silenced         uint32                 `protobuf:"varint,10,opt,name=silenced,proto3" json:"silenced,omitempty"`                                            // sources that a moderator muted and the peer has not unmuted since; bits as of Attach.sources
 	Moderator        bool                   `protobuf:"varint,11,opt,name=moderator,proto3" json:"moderator,omitempty"`                                          // runs the room
+	ScreenAudio      bool                   `protobuf:"varint,12,opt,name=screen_audio,json=screenAudio,proto3" json:"screen_audio,omitempty"`                   // the screen is shared with its sound
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -994,6 +1006,13 @@ func (x *Peer) GetSilenced() uint32 {
 func (x *Peer) GetModerator() bool {
 	if x != nil {
 		return x.Moderator
+	}
+	return false
+}
+
+func (x *Peer) GetScreenAudio() bool {
+	if x != nil {
+		return x.ScreenAudio
 	}
 	return false
 }
@@ -2039,6 +2058,7 @@ type Attached struct {
 	PathBitsPerSecond uint64                 `protobuf:"varint,7,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // as last told of this peer
 	RosterKnown       bool                   `protobuf:"varint,8,opt,name=roster_known,json=rosterKnown,proto3" json:"roster_known,omitempty"`                       // the roster is that of Attach.known_roster, and left out
 	Limited           bool                   `protobuf:"varint,9,opt,name=limited,proto3" json:"limited,omitempty"`                                                  // as of Limited
+	TakesScreenAudio  bool                   `protobuf:"varint,10,opt,name=takes_screen_audio,json=takesScreenAudio,proto3" json:"takes_screen_audio,omitempty"`     // SOURCE_SCREEN_AUDIO is published here; an older node takes it for the microphone
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2132,6 +2152,13 @@ func (x *Attached) GetRosterKnown() bool {
 func (x *Attached) GetLimited() bool {
 	if x != nil {
 		return x.Limited
+	}
+	return false
+}
+
+func (x *Attached) GetTakesScreenAudio() bool {
+	if x != nil {
+		return x.TakesScreenAudio
 	}
 	return false
 }
@@ -5080,7 +5107,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\xd1\x04\n" +
+	"\amessage\"\xff\x04\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -5101,10 +5128,11 @@ const file_control_proto_rawDesc = "" +
 	"\asources\x18\v \x01(\rR\asources\x12/\n" +
 	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
 	"\fknown_roster\x18\r \x01(\x06R\vknownRoster\x12B\n" +
-	"\x0eexpected_floor\x18\x0e \x01(\v2\x1b.holdfast.control.v1.EgressR\rexpectedFloor\"^\n" +
+	"\x0eexpected_floor\x18\x0e \x01(\v2\x1b.holdfast.control.v1.EgressR\rexpectedFloor\x12,\n" +
+	"\x12knows_screen_audio\x18\x0f \x01(\bR\x10knowsScreenAudio\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xca\x02\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xed\x02\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -5119,7 +5147,8 @@ const file_control_proto_rawDesc = "" +
 	"\x13hand_raised_unix_ms\x18\t \x01(\x03R\x10handRaisedUnixMs\x12\x1a\n" +
 	"\bsilenced\x18\n" +
 	" \x01(\rR\bsilenced\x12\x1c\n" +
-	"\tmoderator\x18\v \x01(\bR\tmoderator\"\xa7\x01\n" +
+	"\tmoderator\x18\v \x01(\bR\tmoderator\x12!\n" +
+	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\"\xa7\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
@@ -5181,7 +5210,7 @@ const file_control_proto_rawDesc = "" +
 	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x128\n" +
 	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xeb\x02\n" +
+	"\x05event\"\x99\x03\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -5191,7 +5220,9 @@ const file_control_proto_rawDesc = "" +
 	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\x12/\n" +
 	"\x14path_bits_per_second\x18\a \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
 	"\froster_known\x18\b \x01(\bR\vrosterKnown\x12\x18\n" +
-	"\alimited\x18\t \x01(\bR\alimited\"#\n" +
+	"\alimited\x18\t \x01(\bR\alimited\x12,\n" +
+	"\x12takes_screen_audio\x18\n" +
+	" \x01(\bR\x10takesScreenAudio\"#\n" +
 	"\aLimited\x12\x18\n" +
 	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
@@ -5414,12 +5445,13 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"KIND_AUDIO\x10\x01\x12\x0e\n" +
 	"\n" +
-	"KIND_VIDEO\x10\x02*]\n" +
+	"KIND_VIDEO\x10\x02*v\n" +
 	"\x06Source\x12\x16\n" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11SOURCE_MICROPHONE\x10\x01\x12\x11\n" +
 	"\rSOURCE_CAMERA\x10\x02\x12\x11\n" +
-	"\rSOURCE_SCREEN\x10\x03*\x8c\x02\n" +
+	"\rSOURCE_SCREEN\x10\x03\x12\x17\n" +
+	"\x13SOURCE_SCREEN_AUDIO\x10\x04*\x8c\x02\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREFUSAL_FENCED\x10\x01\x12\x16\n" +

@@ -379,6 +379,8 @@ func sourceOf(source control.Source) (forward.Source, bool) {
 		return forward.SourceCamera, true
 	case control.Source_SOURCE_SCREEN:
 		return forward.SourceScreen, true
+	case control.Source_SOURCE_SCREEN_AUDIO:
+		return forward.SourceScreenAudio, true
 	case control.Source_SOURCE_UNSPECIFIED:
 	}
 	return "", false

@@ -37,9 +37,9 @@ func keep(entry, known *control.Peer) {
 	}
 	entry.Moderator = entry.GetModerator() || known.GetModerator()
 	entry.Silenced |= known.GetSilenced()
-	for _, source := range []forward.Source{forward.SourceMicrophone, forward.SourceCamera, forward.SourceScreen} {
+	for _, source := range forward.Sources() {
 		if entry.GetSilenced()&bitOf(source) != 0 {
-			setMuted(entry, source, true)
+			setSilenced(entry, source)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (r *room) recall(p *peer, known *control.Peer) {
 	if !r.renew(p, entry) {
 		return
 	}
-	for _, source := range []forward.Source{forward.SourceMicrophone, forward.SourceCamera, forward.SourceScreen} {
+	for _, source := range forward.Sources() {
 		if (entry.GetSilenced()&^before)&bitOf(source) != 0 {
 			r.tellSilenced(p, source, "")
 		}

@@ -86,11 +86,10 @@ func (r *room) judge(p *peer, act control.Act) bool {
 func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
 	source, _ := sourceOf(m.GetSource())
 	entry := rosterCopy(p.entry)
-	setMuted(entry, source, true)
-	if sameEntry(entry, p.entry) {
+	if setMuted(entry, source, true); sameEntry(entry, p.entry) {
 		return false // already muted
 	}
-	entry.Silenced |= bitOf(source)
+	setSilenced(entry, source)
 	p.judged = true
 	r.renew(p, entry)
 	r.tellSilenced(p, source, m.GetBy())

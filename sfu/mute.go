@@ -37,7 +37,18 @@ func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 		entry.VideoMuted = muted
 	case forward.SourceScreen:
 		entry.ScreenShared = !muted
+	case forward.SourceScreenAudio:
+		entry.ScreenAudio = !muted
 	}
+}
+
+// setSilenced is setMuted for a moderator. A screen is silenced with its sound.
+func setSilenced(entry *control.Peer, source forward.Source) {
+	setMuted(entry, source, true)
+	if source == forward.SourceScreen {
+		setMuted(entry, forward.SourceScreenAudio, true)
+	}
+	entry.Silenced |= bitOf(source)
 }
 
 // renew reports whether the entry differs.

@@ -18,29 +18,30 @@ type peer struct {
 	joined uint64 // order of arrival
 
 	// The room's loop owns the fields below.
-	entry        *control.Peer // replaced, never changed: it is being sent
-	generation   uint64
-	canPublish   bool
-	canSubscribe bool
-	sources      uint32  // that it may publish, as in control.Attach
-	outbox       *outbox // nil without a signaling node
-	deadline     time.Time
-	expected     bool // announced by others only
-	connected    bool
-	offers       uint64
-	connection   *connection
-	path         uint64 // bits per second, as last told; 0: unlimited
-	gone         bool
-	told         *control.Peer // entry as the others were last told
-	toldAt       time.Time
-	reoffers     int // requests for a new offer
-	reofferedAt  time.Time
-	telling      bool      // tell is scheduled
-	unmuted      uint32    // sources it unmuted here
-	judged       bool      // changed here, by a moderator or its hand: others' memory is older
-	askedAt      time.Time // to unmute
-	came         bool      // with the room, from another node
-	arrived      bool      // after a live move: it shows this node's media
+	entry            *control.Peer // replaced, never changed: it is being sent
+	generation       uint64
+	canPublish       bool
+	canSubscribe     bool
+	sources          uint32  // that it may publish, as in control.Attach
+	knowsScreenAudio bool    // its signaling node can name that source
+	outbox           *outbox // nil without a signaling node
+	deadline         time.Time
+	expected         bool // announced by others only
+	connected        bool
+	offers           uint64
+	connection       *connection
+	path             uint64 // bits per second, as last told; 0: unlimited
+	gone             bool
+	told             *control.Peer // entry as the others were last told
+	toldAt           time.Time
+	reoffers         int // requests for a new offer
+	reofferedAt      time.Time
+	telling          bool      // tell is scheduled
+	unmuted          uint32    // sources it unmuted here
+	judged           bool      // changed here, by a moderator or its hand: others' memory is older
+	askedAt          time.Time // to unmute
+	came             bool      // with the room, from another node
+	arrived          bool      // after a live move: it shows this node's media
 
 	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last
@@ -74,13 +75,13 @@ func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),
 		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
-		HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
+		ScreenAudio: entry.GetScreenAudio(), HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
 	}
 }
 
 func sameEntry(a, b *control.Peer) bool {
 	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
 		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
-		a.GetScreenShared() == b.GetScreenShared() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
+		a.GetScreenShared() == b.GetScreenShared() && a.GetScreenAudio() == b.GetScreenAudio() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
 		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator()
 }

@@ -290,7 +290,7 @@ func (r *room) tellNews() {
 		}
 		if table := r.media.Table(id); news.table && table != nil {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{
-				Slots: slotsProto(table), Lacks: lacksProto(r.media.Lacks(id)),
+				Slots: slotsFor(p, table), Lacks: lacksProto(r.media.Lacks(id)),
 			}}})
 		}
 		if news.path && p.connection != nil {

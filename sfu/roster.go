@@ -76,19 +76,19 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	}
 	p.generation = a.request.GetGeneration()
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
-	p.sources = a.request.GetSources()
+	p.sources, p.knowsScreenAudio = a.request.GetSources(), a.request.GetKnowsScreenAudio()
 	r.expect(a.request.GetExpected())
 	p.outbox, p.deadline = newOutbox(), time.Time{} // not earlier: Attached comes first
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited, TakesScreenAudio: true}
 	digest := a.request.GetKnownRoster()
 	if attached.RosterKnown = digest != 0 && digest == r.digestFor(p); !attached.RosterKnown {
 		attached.Roster = r.rosterFor(p)
 	}
 	if resumed {
-		attached.Slots = slotsProto(r.media.Table(p.id))
+		attached.Slots = slotsFor(p, r.media.Table(p.id))
 	}
 	r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
 	if r.media.Lacks(p.id) != nil {

@@ -15,6 +15,9 @@ func bitOf(source forward.Source) uint32 {
 func (u *uplink) silence(sources uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if sources&bitOf(forward.SourceScreen) != 0 {
+		sources |= bitOf(forward.SourceScreenAudio)
+	}
 	u.silenced = sources
 	for _, s := range u.streams {
 		if sources&bitOf(s.source) != 0 && s.layer != nil {

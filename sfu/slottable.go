@@ -59,6 +59,18 @@ func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forwar
 	return peers, speakers, spoken
 }
 
+// slotsFor writes a peer's table as a message. To a signaling node that cannot name screens' sound such a slot is empty.
+func slotsFor(p *peer, table []forward.Entry) []*control.Slot {
+	if !p.knowsScreenAudio {
+		for i := range table {
+			if table[i].Source == forward.SourceScreenAudio {
+				table[i].Peer, table[i].Source = "", ""
+			}
+		}
+	}
+	return slotsProto(table)
+}
+
 func slotsProto(table []forward.Entry) []*control.Slot {
 	slots := make([]*control.Slot, 0, len(table))
 	for _, entry := range table {
@@ -123,6 +135,8 @@ func sourceProto(source forward.Source) control.Source {
 		return control.Source_SOURCE_CAMERA
 	case forward.SourceScreen:
 		return control.Source_SOURCE_SCREEN
+	case forward.SourceScreenAudio:
+		return control.Source_SOURCE_SCREEN_AUDIO
 	}
 	return control.Source_SOURCE_UNSPECIFIED
 }

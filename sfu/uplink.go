@@ -321,7 +321,7 @@ func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	default:
 		source = forward.SourceCamera
 	}
-	return source, (source == forward.SourceMicrophone) == line.Audio && mayPublish(c.publishable, source)
+	return source, source.Kind() == forwardKind(line) && mayPublish(c.publishable, source)
 }
 
 func mayPublish(set uint32, source forward.Source) bool {

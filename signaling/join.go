@@ -177,7 +177,7 @@ func (s *session) seal() (string, error) {
 }
 
 func (s *session) placement() wire.Placement {
-	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch}
+	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch, ScreenAudio: s.link != nil && s.link.Attached.GetTakesScreenAudio()}
 }
 
 func (s *Server) admit(m *wire.Join) (access.Session, error) {

@@ -64,7 +64,7 @@ func (s *session) stillSilenced() (set uint32) {
 }
 
 func sourcesOf(set uint32) (sources []wire.Source) {
-	for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera, wire.SourceScreen} {
+	for _, source := range wire.Sources() {
 		if set&uint32(bitOf(source)) != 0 {
 			sources = append(sources, source)
 		}

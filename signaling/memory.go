@@ -53,7 +53,7 @@ func (s *session) expect() headroom.Room {
 	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
 	for _, p := range s.known.roster {
 		room.Cameras += ones(!p.GetVideoMuted(), p.GetScreenShared())
-		room.Microphones += ones(!p.GetAudioMuted())
+		room.Microphones += ones(!p.GetAudioMuted(), p.GetScreenAudio())
 	}
 	if missing := said.People - room.People; missing > 0 {
 		room.People, room.Cameras, room.Microphones = said.People, room.Cameras+missing, room.Microphones+missing

@@ -59,7 +59,7 @@ func (s *Server) moderationOf(r *http.Request) (*control.ModerateRequest, error)
 	case controlAct(act) == control.Act_ACT_UNSPECIFIED:
 		return nil, fmt.Errorf("%w: the act is not mute, ask-unmute, lower-hand, grant or give-up", wire.ErrMalformed)
 	case controlSource(source) == control.Source_SOURCE_UNSPECIFIED:
-		return nil, fmt.Errorf("%w: source is not microphone, camera or screen", wire.ErrMalformed)
+		return nil, fmt.Errorf("%w: source is not microphone, camera, screen or screen-audio", wire.ErrMalformed)
 	case all && act != wire.ActMute && act != wire.ActLowerHand:
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
 	}

@@ -32,6 +32,7 @@ type node struct {
 	peers     map[string]*fakePeer
 	gone      map[string]bool // peers whose media was lost
 	silent    bool            // offers are not answered
+	older     bool            // from before the sound of screens
 	holds     bool            // it has every room open
 	drain     fakeDrain
 	outranked []*control.OutrankRequest
@@ -137,7 +138,7 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 		}
 	}
 	p.generation, p.stream, p.end = a.GetGeneration(), stream, end
-	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3}
+	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3, TakesScreenAudio: !n.older}
 	for _, other := range n.peers {
 		attached.Roster = append(attached.Roster, other.entry)
 	}

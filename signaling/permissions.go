@@ -26,6 +26,8 @@ func bitOf(source wire.Source) access.Sources {
 		return access.Microphone
 	case wire.SourceCamera:
 		return access.Camera
+	case wire.SourceScreenAudio:
+		return access.ScreenAudio
 	default:
 		return access.Screen
 	}
@@ -41,7 +43,7 @@ func permissionsOf(who access.Session) wire.Permissions {
 	if who.Sources == 0 {
 		return p
 	}
-	for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera, wire.SourceScreen} {
+	for _, source := range wire.Sources() {
 		if who.Sources.Allows(bitOf(source)) {
 			p.Sources = append(p.Sources, source)
 		}

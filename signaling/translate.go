@@ -8,7 +8,7 @@ import (
 func wirePeer(p *control.Peer) wire.Peer {
 	return wire.Peer{
 		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
-		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),
+		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(), ScreenAudio: p.GetScreenAudio(),
 		HandRaised: p.GetHandRaisedUnixMs(), Moderator: p.GetModerator(),
 	}
 }
@@ -57,6 +57,8 @@ func wireSource(s control.Source) wire.Source {
 		return wire.SourceCamera
 	case control.Source_SOURCE_SCREEN:
 		return wire.SourceScreen
+	case control.Source_SOURCE_SCREEN_AUDIO:
+		return wire.SourceScreenAudio
 	default:
 		return ""
 	}
@@ -70,6 +72,8 @@ func controlSource(s wire.Source) control.Source {
 		return control.Source_SOURCE_CAMERA
 	case wire.SourceScreen:
 		return control.Source_SOURCE_SCREEN
+	case wire.SourceScreenAudio:
+		return control.Source_SOURCE_SCREEN_AUDIO
 	default:
 		return control.Source_SOURCE_UNSPECIFIED
 	}

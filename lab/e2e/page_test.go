@@ -177,7 +177,7 @@ func (p *participant) chooses(t *testing.T, whose *participant, item string) {
 func moderates(t *testing.T, ada, alan *participant) {
 	alan.chooses(t, alan, "Stop being a host")
 	alan.sees(t, "no controls", `!call.moderation.allowed && !document.querySelector('#people .more:not([hidden])')`)
-	ada.chooses(t, alan, "Mute")
+	ada.chooses(t, alan, "Mute microphone")
 	alan.sees(t, "who muted it", `call.isMuted('microphone') && [...document.querySelectorAll('.notice')].some((one) => one.textContent.startsWith('Ada muted you.')) &&
 	  document.querySelector('.controls [data-toggle=microphone]').getAttribute('aria-pressed') === 'false'`)
 	ada.sees(t, "that Alan is muted", tileOf(alan)+".classList.contains('silent')")

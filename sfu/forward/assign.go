@@ -81,11 +81,12 @@ func (a *assignment) assign(kind Kind) (scarce bool) {
 	return scarce
 }
 
-// sounds shows everybody while they fit. Then a speaker without a slot replaces whoever has been silent longest, and
-// never a speaker, so that slots do not flicker.
+// sounds shows everybody while they fit. Then screens' sound has up to half of the slots, and a speaker without one replaces whoever
+// has been silent longest, never a speaker, so that slots do not flicker.
 func (a *assignment) sounds(scarce bool) {
 	if scarce {
-		a.mostSpoken(len(a.slots))
+		a.shared((len(a.slots) + 1) / 2)
+		a.mostSpoken(len(a.slots) - len(a.choices))
 	} else {
 		a.rest(true)
 	}
@@ -112,6 +113,14 @@ func (a *assignment) wanted() {
 
 // pictures chooses without a view: screens first, then cameras as sounds does.
 func (a *assignment) pictures() {
+	a.shared(len(a.slots))
+	a.mostSpoken(len(a.slots) - len(a.choices))
+	a.holdPlaces()
+	a.rest(false)
+}
+
+// shared chooses up to n of screens, or of their sound: those in slots, then in order of arrival.
+func (a *assignment) shared(n int) {
 	present := a.room.mark()
 	for _, p := range a.shown {
 		if p != nil {
@@ -119,15 +128,12 @@ func (a *assignment) pictures() {
 		}
 	}
 	for _, first := range []bool{true, false} {
-		for _, p := range a.ranking.screens {
-			if (p.present == present) == first && a.candidate(p) {
+		for _, p := range a.ranking.shared {
+			if len(a.choices) < n && (p.present == present) == first && a.candidate(p) {
 				a.choose(p, rankShown)
 			}
 		}
 	}
-	a.mostSpoken(max(len(a.slots)-len(a.choices), 0))
-	a.holdPlaces()
-	a.rest(false)
 }
 
 // choose ignores a publication that is chosen already.

@@ -3,11 +3,19 @@ package forward
 // A browser plays the first sound and picture of a MediaStream in step, and an m-line keeps its stream. So who is seen
 // should be heard in the slot beside.
 
-func besideSound(s *Slot, key trackKey) bool {
-	return key.source == SourceCamera && s.beside != nil && s.beside.entry.Peer == key.peer
+// soundOf is what is heard with a picture.
+func (key trackKey) soundOf() trackKey {
+	if key.source == SourceScreen {
+		return trackKey{peer: key.peer, source: SourceScreenAudio}
+	}
+	return trackKey{peer: key.peer, source: SourceMicrophone}
 }
 
-// Screens take slots without sound beside them: they have none.
+func besideSound(s *Slot, key trackKey) bool {
+	return key.source.Kind() == KindVideo && s.beside != nil && s.beside.entry.key() == key.soundOf()
+}
+
+// Screens that are not heard yet take slots without sound beside them.
 func spare(s *Slot, key trackKey) bool { return key.source == SourceScreen && s.beside == nil }
 
 func anywhere(*Slot, trackKey) bool { return true }
@@ -47,19 +55,19 @@ func (a *assignment) pair(r *Room, sub *subscriber) {
 }
 
 func (sub *subscriber) heardBeside(e Entry) *Slot {
-	if e.Source != SourceMicrophone || e.Peer == "" {
+	if e.Peer == "" {
 		return nil
 	}
 	for _, s := range sub.pictures.slots {
-		if s.entry.Peer == e.Peer && s.entry.Source == SourceCamera {
+		if s.entry.Peer == e.Peer && s.entry.key().soundOf() == e.key() {
 			return s.beside
 		}
 	}
 	return nil
 }
 
-// rests reports whether nobody hears an audio slot change.
+// rests reports whether nobody hears an audio slot change. A screen may sound at any time.
 func (r *Room) rests(s *Slot) bool {
 	v := r.speakers.voices[s.entry.Peer]
-	return s.moved || v == nil || !v.speaking
+	return s.moved || s.entry.Source != SourceScreenAudio && (v == nil || !v.speaking)
 }

@@ -9,14 +9,14 @@ import (
 // ranking has the publications of one kind in the orders of choice, for all subscribers.
 type ranking struct {
 	arrived  []*publication // with layers, by arrival
-	screens  []*publication // not muted
+	shared   []*publication // screens and their sound, not muted
 	spoken   []*publication // who contend by speaking, best first
 	speaking int            // how many of spoken speak
 }
 
-// Muted pictures need no place, and screens come first anyway.
+// Muted pictures need no place, and what is shared comes first anyway.
 func (p *publication) contends() bool {
-	return p.kind == KindAudio || !p.muted && p.key.source != SourceScreen
+	return !p.key.source.shared() && (p.kind == KindAudio || !p.muted)
 }
 
 // Speakers first, then the unmuted, then who spoke last.
@@ -30,7 +30,7 @@ func comparePlaces(a, b *publication) int {
 
 func (r *Room) rank() {
 	for _, k := range []*ranking{&r.sounds, &r.pictures} {
-		k.arrived, k.screens, k.spoken, k.speaking = k.arrived[:0], k.screens[:0], k.spoken[:0], 0
+		k.arrived, k.shared, k.spoken, k.speaking = k.arrived[:0], k.shared[:0], k.spoken[:0], 0
 	}
 	for i, p := range r.publications {
 		p.arrival = i
@@ -59,7 +59,7 @@ func (k *ranking) add(p *publication) {
 			k.speaking++
 		}
 	case !p.muted:
-		k.screens = append(k.screens, p)
+		k.shared = append(k.shared, p)
 	}
 }
 

@@ -8,10 +8,27 @@ type Source string
 
 // The sources of a peer, each at most once.
 const (
-	SourceMicrophone Source = "microphone"
-	SourceCamera     Source = "camera"
-	SourceScreen     Source = "screen"
+	SourceMicrophone  Source = "microphone"
+	SourceCamera      Source = "camera"
+	SourceScreen      Source = "screen"
+	SourceScreenAudio Source = "screen-audio"
 )
+
+// Sources lists them all.
+func Sources() []Source {
+	return []Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}
+}
+
+// Kind is of a source's media.
+func (s Source) Kind() Kind {
+	if s == SourceMicrophone || s == SourceScreenAudio {
+		return KindAudio
+	}
+	return KindVideo
+}
+
+// shared reports whether a source is for everybody, whoever speaks.
+func (s Source) shared() bool { return s == SourceScreen || s == SourceScreenAudio }
 
 // Kind is audio or video.
 type Kind string

@@ -76,7 +76,7 @@ func TestVerifyReadsTokensOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Everything("ada", "lobby")
-	want.Name, want.Sources = "Ada", Camera
+	want.Name, want.Sources = "Ada", Camera|ScreenAudio
 	if got, err := keyring(t).Verify(token); err != nil || plain(got) != want {
 		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
 	}
@@ -179,7 +179,7 @@ func TestAGrantMeansWhatLiveKitMeans(t *testing.T) {
 		"no chat":                  {video{"canPublishData": false}, true, true, false, 0},
 		"no sources":               {video{"canPublishSources": []string{}}, true, true, true, 0},
 		"two sources":              {video{"canPublishSources": []string{"MICROPHONE", "screen_share"}}, true, true, true, Microphone | Screen},
-		"the sound of a screen":    {video{"canPublishSources": []string{"screen_share_audio"}}, false, true, true, 0},
+		"the sound of a screen":    {video{"canPublishSources": []string{"screen_share_audio"}}, true, true, true, ScreenAudio},
 		"sources, no publishing":   {video{"canPublish": false, "canPublishSources": []string{"camera"}}, false, true, false, Camera},
 		"hidden":                   {video{"hidden": true}, false, true, false, 0},
 		"hidden, publishes":        {video{"hidden": true, "canPublish": true}, false, false, false, 0},

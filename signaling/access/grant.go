@@ -58,6 +58,7 @@ const (
 	Microphone Sources = 1 << iota
 	Camera
 	Screen
+	ScreenAudio
 )
 
 // Allows reports whether the set has all of what.
@@ -69,7 +70,7 @@ func (s Sources) Names() []string {
 	for _, row := range []struct {
 		bit  Sources
 		name string
-	}{{Microphone, "microphone"}, {Camera, "camera"}, {Screen, "screen_share"}} {
+	}{{Microphone, "microphone"}, {Camera, "camera"}, {Screen, "screen_share"}, {ScreenAudio, "screen_share_audio"}} {
 		if s&row.bit != 0 {
 			names = append(names, row.name)
 		}
@@ -77,7 +78,7 @@ func (s Sources) Names() []string {
 	return names
 }
 
-// ParseSources reads LiveKit's canPublishSources. Nothing publishes a screen's sound here.
+// ParseSources reads LiveKit's canPublishSources.
 func ParseSources(names []string) (Sources, error) {
 	var allowed Sources
 	for _, name := range names {
@@ -89,6 +90,7 @@ func ParseSources(names []string) (Sources, error) {
 		case "screen_share":
 			allowed |= Screen
 		case "screen_share_audio":
+			allowed |= ScreenAudio
 		default:
 			return 0, fmt.Errorf("%w %.40q: known are microphone, camera, screen_share and screen_share_audio", errSource, name)
 		}

@@ -200,12 +200,10 @@ func (m *Ping) validate() error {
 }
 
 func (s Source) validate() error {
-	switch s {
-	case SourceMicrophone, SourceCamera, SourceScreen:
-		return nil
-	default:
-		return fmt.Errorf("source %.20q is not microphone, camera or screen", string(s))
+	if !slices.Contains(Sources(), s) {
+		return fmt.Errorf("source %.20q is not microphone, camera, screen or screen-audio", string(s))
 	}
+	return nil
 }
 
 func text(name, value string, atLeast, atMost int) error {

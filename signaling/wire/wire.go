@@ -63,10 +63,16 @@ type Source string
 
 // The sources.
 const (
-	SourceMicrophone Source = "microphone"
-	SourceCamera     Source = "camera"
-	SourceScreen     Source = "screen"
+	SourceMicrophone  Source = "microphone"
+	SourceCamera      Source = "camera"
+	SourceScreen      Source = "screen"
+	SourceScreenAudio Source = "screen-audio" // what the screen sounds
 )
+
+// Sources lists them all.
+func Sources() []Source {
+	return []Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}
+}
 
 // Kind is a media line's.
 type Kind string
@@ -88,7 +94,8 @@ type Peer struct {
 	AudioMuted   bool   `json:"audioMuted"`
 	VideoMuted   bool   `json:"videoMuted"`
 	ScreenShared bool   `json:"screenShared,omitempty"`
-	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds of the media node: the first has the least
+	ScreenAudio  bool   `json:"screenAudio,omitempty"` // shared with its sound
+	HandRaised   int64  `json:"handRaised,omitempty"`  // Unix milliseconds of the media node: the first has the least
 	Moderator    bool   `json:"moderator,omitempty"`
 }
 
@@ -191,4 +198,6 @@ type ICEServer struct {
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`
+	// ScreenAudio says that the node takes that source. An older one would take it for the microphone.
+	ScreenAudio bool `json:"screenAudio,omitempty"`
 }

@@ -50,6 +50,7 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {string} [scalabilityMode]
  * @property {CreateTransform} [createTransform]
  * @property {import('./faults.js').Faults} faults
+ * @property {() => boolean} screenAudio whether the server takes that source
  * @property {(stream: import('./protocol.js').Stream) => boolean} isExpected
  * @property {() => number} people
  */

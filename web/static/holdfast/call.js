@@ -198,12 +198,16 @@ export class Call extends EventTarget {
   }
 
   /**
-   * True as long as it is not known.
+   * True as long as it is not known. A server from before `screen-audio` does not take that.
    * @param {Source} source
    */
   mayPublish(source) {
     const { publish = true, sources } = this.#me?.permissions ?? {};
-    return publish && (sources?.includes(source) ?? true);
+    return publish && (sources?.includes(source) ?? true) && (source !== 'screen-audio' || this.#takesScreenAudio);
+  }
+
+  get #takesScreenAudio() {
+    return !this.#me || Boolean(this.#session?.screenAudio && this.#media?.sends('screen-audio'));
   }
 
   /**
@@ -277,6 +281,7 @@ export class Call extends EventTarget {
       send: (message) => session.send(message),
       isOpen: () => session.isOpen,
       socketOpen: (signal) => session.opened(signal),
+      screenAudio: () => session.screenAudio,
       isExpected: (stream) => this.#view.expects(stream, this.roster),
       people: () => this.roster.length,
     });
@@ -321,6 +326,7 @@ export class Call extends EventTarget {
   #onResumed(message) {
     this.#setLimited(false);
     this.#replaceRoster(message);
+    this.#own.renew('screen-audio');
     this.#media?.resumed(message);
     this.#said.again();
     this.#refreshState();
@@ -351,6 +357,7 @@ export class Call extends EventTarget {
         }
         break;
       default:
+        if (message.type === 'restart') this.#own.renew('screen-audio');
         if (this.#media) tellMedia(this.#media, message);
     }
   }

@@ -25,7 +25,7 @@ export class Connections {
   ssrcs = new SsrcTable();
   lingering = new Lingering();
   /**
-   * @param {Omit<import('./transport.js').TransportOptions, 'id' | 'iceServers'>} options
+   * @param {Omit<import('./transport.js').TransportOptions, 'id' | 'iceServers' | 'screenAudio'> & {screenAudio: () => boolean}} options
    * @param {import('./ice-servers.js').IceServers} ice
    * @param {(transport: Transport) => void} trouble with a connection
    */
@@ -74,8 +74,8 @@ export class Connections {
   add() {
     this.#made++;
     const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
-    const iceServers = () => this.#ice.list;
-    const transport = new Transport({ id: this.#made, iceServers, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform });
+    const [iceServers, screenAudio] = [() => this.#ice.list, this.#options.screenAudio()];
+    const transport = new Transport({ id: this.#made, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform });
     transport.addEventListener('trouble', () => this.#trouble(transport));
     this.#tracks.carry(transport);
     return transport;

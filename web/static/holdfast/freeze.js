@@ -23,6 +23,7 @@ export function isExpected({ peer, source }, { roster, wants, hidden }) {
   const entry = roster.find((one) => one.peer === peer);
   if (!entry) return false;
   if (source === 'microphone') return !entry.audioMuted;
+  if (source === 'screen-audio') return Boolean(entry.screenAudio);
   if (hidden || (source === 'screen' ? !entry.screenShared : entry.videoMuted)) return false;
   return wants.length === 0 || wants.some((want) => want.peer === peer && want.source === source && (want.width > 0 || want.height > 0));
 }
@@ -66,12 +67,13 @@ export class FreezeWatch {
       const { shown, arrived, sends } = progress(slot, comparable ? before.figures : figures, figures);
       if (arrived) present.add(slot.peer);
       const moved = missing.has(key);
-      // A screen that stands still is not sent: it counts once it was shown, and when something comes.
-      const suspect = slot.source !== 'screen' || sends || moved || Boolean(before?.suspect);
+      // A screen that stands still, or is silent, may not be sent: it counts once it was shown, and when something comes.
+      const screen = slot.source === 'screen' || slot.source === 'screen-audio';
+      const suspect = !screen || sends || moved || Boolean(before?.suspect);
       const frozenMs = shown || !before?.suspect ? 0 : before.frozenMs + stepMs;
-      streams.set(key, { mid: slot.mid, frozenMs, suspect: suspect && !(shown && slot.source === 'screen'), figures });
+      streams.set(key, { mid: slot.mid, frozenMs, suspect: suspect && !(shown && screen), figures });
       if (frozenMs > 0) {
-        frozen.push({ peer: slot.peer, key, mid: slot.mid, frozenMs, sends, moved: moved && slot.source !== 'screen', doubt: 1 });
+        frozen.push({ peer: slot.peer, key, mid: slot.mid, frozenMs, sends, moved: moved && !screen, doubt: 1 });
       }
     }
     this.#streams = streams;

@@ -209,6 +209,14 @@ export class Media extends EventTarget {
   }
 
   /**
+   * Whether this connection has a place for a source; true before there is one.
+   * @param {Source} source
+   */
+  sends(source) {
+    return this.#connections.present?.hasSender(source) ?? true;
+  }
+
+  /**
    * On this connection and every later one.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track

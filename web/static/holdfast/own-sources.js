@@ -1,5 +1,7 @@
 // A track for each source, and which of them are muted.
 
+import { kindOf } from './screen-audio.js';
+
 /** @typedef {import('./protocol.js').Source} Source */
 /**
  * @typedef {object} Outlets
@@ -36,6 +38,14 @@ export class OwnSources {
     for (const source of this.#said()) this.#apply(source);
   }
 
+  /**
+   * It may be allowed now, or no longer.
+   * @param {Source} source
+   */
+  renew(source) {
+    if (this.#tracks.has(source)) this.#apply(source);
+  }
+
   /** A new node must know this. */
   sayAgain() {
     for (const source of this.#said()) this.#say(source);
@@ -64,7 +74,7 @@ export class OwnSources {
    * @param {MediaStreamTrack | null} track
    */
   async replace(source, track) {
-    if (track && (track.kind === 'audio') !== (source === 'microphone')) {
+    if (track && track.kind !== kindOf(source)) {
       throw new TypeError(`a track of kind ${track.kind} cannot be sent as ${source}`);
     }
     if (track) this.#tracks.set(source, track);
@@ -85,10 +95,10 @@ export class OwnSources {
   }
 
   /**
-   * The others are told of a screen only while there is one.
+   * The others are told of a screen and its sound only while there is one.
    * @returns {Source[]}
    */
   #said() {
-    return this.#tracks.has('screen') ? ['microphone', 'camera', 'screen'] : ['microphone', 'camera'];
+    return ['microphone', 'camera', .../** @type {Source[]} */ (['screen', 'screen-audio']).filter((source) => this.#tracks.has(source))];
   }
 }

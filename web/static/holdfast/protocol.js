@@ -4,10 +4,10 @@ export const SUBPROTOCOL = 'holdfast.v1';
 
 export const VERSION = 1;
 
-/** @typedef {'microphone' | 'camera' | 'screen'} Source */
+/** @typedef {'microphone' | 'camera' | 'screen' | 'screen-audio'} Source */
 /** @typedef {'audio' | 'video'} Kind */
 
-/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, handRaised?: number, moderator?: boolean}} RosterEntry */
+/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean}} RosterEntry */
 /**
  * An empty peer is an empty slot. Nothing is sent of a paused one, because the path does not carry it now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
@@ -62,12 +62,12 @@ export const VERSION = 1;
  */
 /** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | AskIceServers | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
-// Server to client.
+// Server to client. `screenAudio`: the room's node takes that source.
 
-/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], iceServersForMs?: number, permissions: Permissions}} Joined */
-/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[], iceServers?: RTCIceServer[], iceServersForMs?: number}} Resumed a server of before has no iceServers */
+/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, screenAudio?: boolean, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], iceServersForMs?: number, permissions: Permissions}} Joined */
+/** @typedef {{type: 'resumed', node: string, epoch: number, screenAudio?: boolean, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[], iceServers?: RTCIceServer[], iceServersForMs?: number}} Resumed a server of before has no iceServers */
 /** @typedef {{type: 'ice-servers', iceServers: RTCIceServer[], iceServersForMs?: number}} IceServers */
-/** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
+/** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number, screenAudio?: boolean}} Answer */
 /** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
 /** @typedef {{peer: string, source: Source, codec: string}} Lack */
 /** @typedef {{type: 'slots', slots: Slot[], lacks: Lack[], epoch: number}} Slots */
@@ -83,7 +83,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'reactions', reactions: Reaction[], epoch: number}} Reactions */
 /**
  * `live`: the old node goes on, so that the new connection can be made while the old one carries everything.
- * @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
+ * @typedef {{type: 'restart', node: string, epoch: number, screenAudio?: boolean, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
  */
 /** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */

@@ -78,6 +78,20 @@ export function ssrcs(section) {
 }
 
 /**
+ * All sound but that of the first m-line, the microphone, may have two channels: a shared screen's does, and comes in any slot.
+ * @param {string} sdp
+ */
+export function withStereo(sdp) {
+  let first = true;
+  return sdp.split(/^(?=m=)/m).map((section) => {
+    const type = /^a=rtpmap:(\d+) opus\/48000/im.exec(section)?.[1];
+    if (!section.startsWith('m=audio') || !type) return section;
+    if (first) return (first = false, section);
+    return section.replace(new RegExp(`^(a=fmtp:${type} )(?!.*\\bstereo=)(.*)\r\n`, 'm'), '$1$2;stereo=1;sprop-stereo=1\r\n');
+  }).join('');
+}
+
+/**
  * Offers to ask for lost sound again: browsers can, and no interface but the SDP says so.
  * @param {string} sdp
  */

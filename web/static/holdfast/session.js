@@ -2,6 +2,7 @@
 
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
+import { withoutScreenAudio } from './screen-audio.js';
 import { Socket } from './socket.js';
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
@@ -26,6 +27,7 @@ export class Session extends EventTarget {
   #attempt = 0;
   #resume = '';
   #epoch = 0;
+  #screenAudio = false;
   #token = '';
   #rejoining = false;
   /** In line for a place in the room: the token that found it. */
@@ -74,6 +76,11 @@ export class Session extends EventTarget {
     return this.#epoch;
   }
 
+  /** Whether this server, and the room's node, know of that source. */
+  get screenAudio() {
+    return this.#screenAudio;
+  }
+
   /** Ends in `joined` or `ended`. */
   start() {
     this.#state = 'joining';
@@ -93,7 +100,8 @@ export class Session extends EventTarget {
    * @returns {boolean} false when the session is not open; then nothing was sent
    */
   send(message) {
-    return this.isOpen && this.#socket.send(message);
+    const said = this.#screenAudio ? message : withoutScreenAudio(message);
+    return this.isOpen && (said === null || this.#socket.send(said));
   }
 
   /**
@@ -148,6 +156,7 @@ export class Session extends EventTarget {
       if (message.epoch < this.#epoch) return;
       this.#epoch = message.epoch;
     }
+    if (message.type === 'joined' || message.type === 'resumed' || message.type === 'restart') this.#screenAudio = message.screenAudio === true;
     switch (message.type) {
       case 'joined':
         this.#epoch = message.epoch;

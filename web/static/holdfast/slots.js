@@ -1,6 +1,8 @@
 // Who is shown in which slot, as streams that a page can hold on to. A track follows its person from slot to
 // slot and from connection to connection, inside one MediaStream.
 
+import { kindOf } from './screen-audio.js';
+
 /** @typedef {import('./protocol.js').Slot} Slot */
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Kind} Kind */
@@ -131,7 +133,7 @@ export class SlotTable {
   hasPlace({ peer, source }) {
     const occupied = this.#occupied();
     if (occupied.has(slotKey(peer, source))) return true;
-    const kind = source === 'microphone' ? 'audio' : 'video';
+    const kind = kindOf(source);
     const count = (/** @type {Iterable<{kind: string}>} */ all) => [...all].filter((one) => one.kind === kind).length;
     return count(this.#lanes.values()) > count(occupied.values());
   }

@@ -1,9 +1,9 @@
-// One RTCPeerConnection and its m-lines, in an order that never changes: microphone, camera, screen, audio
-// slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
+// One RTCPeerConnection and its m-lines, in an order that never changes: microphone, camera, screen, its sound where the server takes
+// that, audio slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
 // channels.
 
 import { layersFor, scalableLayers } from './layers.js';
-import { fingerprint, sessionId, turnedByBrowser, withSoundRepair } from './sdp.js';
+import { fingerprint, sessionId, turnedByBrowser, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
 import { learnWays } from './ways.js';
 
@@ -11,7 +11,7 @@ import { learnWays } from './ways.js';
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
 /** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
-/** @typedef {{id: number, iceServers: () => RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
+/** @typedef {{id: number, iceServers: () => RTCIceServer[], screenAudio: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
 
 /**
  * It may be sent before it is `set`. `prepared`: it was made in advance.
@@ -78,7 +78,7 @@ export class Transport extends EventTarget {
   #era = 0;
 
   /** @param {TransportOptions} options */
-  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', scalabilityMode = '', createTransform }) {
+  constructor({ id, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', scalabilityMode = '', createTransform }) {
     super();
     this.#id = id;
     this.#videoCodec = `video/${videoCodec}`;
@@ -88,6 +88,7 @@ export class Transport extends EventTarget {
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
     if (!this.#addScalable(scalabilityMode)) this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
     this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
+    if (screenAudio) this.#addSender('screen-audio', 'audio', [{ maxBitrate: 96_000 }]);
     for (let slot = 0; slot < audioSlots; slot++) this.#addReceiver('audio');
     for (let slot = 0; slot < videoSlots; slot++) this.#addReceiver('video');
     this.#pc.addEventListener('iceconnectionstatechange', () => this.#onIceState());
@@ -177,7 +178,7 @@ export class Transport extends EventTarget {
   /** @param {boolean} iceRestart */
   async #createOffer(iceRestart) {
     const { type, sdp } = await this.#pc.createOffer({ iceRestart });
-    return { type, sdp: withSoundRepair(sdp ?? '') };
+    return { type, sdp: withStereo(withSoundRepair(sdp ?? '')) };
   }
 
   #outdate() {
@@ -231,6 +232,11 @@ export class Transport extends EventTarget {
    */
   sends(source, track) {
     return this.#given.has(source) && this.#given.get(source) === track;
+  }
+
+  /** @param {Source} source */
+  hasSender(source) {
+    return this.#senders.has(source);
   }
 
   /** @returns {Promise<import('./stats.js').Stats>} */
@@ -302,7 +308,7 @@ export class Transport extends EventTarget {
     // Chromium takes simulcast of these for layers of one stream otherwise.
     const apart = scalableCodecs.includes(this.#videoCodec) && sendEncodings.length > 1 ? { scalabilityMode: 'L1T3' } : {};
     const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings: sendEncodings.map((encoding) => ({ ...encoding, ...apart })) });
-    this.#prefer(transceiver, kind);
+    this.#prefer(transceiver, kind, source === 'screen-audio' ? 'audio/red' : ''); // Music sent twice would be too much.
     transformWith(transceiver.sender, this.#createTransform?.('send', kind, null));
     this.#senders.set(source, transceiver);
   }
@@ -337,9 +343,10 @@ export class Transport extends EventTarget {
   /**
    * @param {RTCRtpTransceiver} transceiver
    * @param {'audio' | 'video'} kind
+   * @param {string} [without]
    */
-  #prefer(transceiver, kind) {
-    const usable = this.#createTransform ? codecs[kind].filter((mime) => opaque.includes(mime)) : codecs[kind];
+  #prefer(transceiver, kind, without) {
+    const usable = codecs[kind].filter((mime) => mime !== without && (!this.#createTransform || opaque.includes(mime)));
     preferCodecs(transceiver, kind, [...usable.filter((mime) => mime === this.#videoCodec), ...usable.filter((mime) => mime !== this.#videoCodec)]);
   }
 

@@ -1,6 +1,6 @@
 // What a token forbids is not offered, and says why; a device that failed does not look like one that was switched off.
 
-/** @typedef {import('../holdfast/protocol.js').Source} Source */
+/** @typedef {'microphone' | 'camera' | 'screen'} Source */
 /** @typedef {import('./devices.js').Devices} Devices */
 
 import { forbidden } from './sentences.js';

@@ -92,7 +92,7 @@ export function detailsOf(now, before, seconds, names) {
 function figures(one, was, seconds, frames, layer) {
   const bytes = since(one.bytesSent ?? one.bytesReceived, was.bytesSent ?? was.bytesReceived);
   const [lost, came] = [since(one.packetsLost, was.packetsLost), since(one.packetsReceived, was.packetsReceived)];
-  const source = /** @type {'microphone' | 'camera' | 'screen'} */ (one.source);
+  const source = /** @type {import('../holdfast/protocol.js').Source} */ (one.source);
   const parts = [
     layer,
     one.kind === 'video' && one.frameWidth ? `${one.frameWidth} × ${one.frameHeight}` : '',

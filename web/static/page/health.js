@@ -27,7 +27,7 @@ export function watchHealth(call, shows, tell) {
     const undecoded = new Map();
     for (const { peer, audioMuted, videoMuted } of call.roster) {
       if (peer === call.peer) continue;
-      const received = [...after].filter(([key, slot]) => slot.peer === peer && slot.source !== 'screen' && before.has(key)).map(([key, slot]) => {
+      const received = [...after].filter(([key, slot]) => slot.peer === peer && ['microphone', 'camera'].includes(slot.source) && before.has(key)).map(([key, slot]) => {
         const since = before.get(key);
         const packets = difference(slot.packetsReceived, since.packetsReceived);
         const unread = slot.kind === 'video' && !videoMuted && slot.framesDecoded === 0 && packets > 0;

@@ -62,7 +62,7 @@ export class People {
   #persons() {
     const call = this.#call;
     return persons(call.roster.map((entry) => (entry.peer !== call.peer ? entry : {
-      ...entry, audioMuted: call.isMuted('microphone'), videoMuted: call.isMuted('camera'), screenShared: !call.isMuted('screen'),
+      ...entry, audioMuted: call.isMuted('microphone'), videoMuted: call.isMuted('camera'), screenShared: !call.isMuted('screen'), screenAudio: !call.isMuted('screen-audio'),
     })), call.peer);
   }
 
@@ -143,6 +143,7 @@ export class People {
     const items = entry.peer === this.#call.peer ? [item(say('host.give.up'), 'give-up')] : [
       entry.audioMuted ? item(say('host.unmute'), 'ask-unmute') : item(say('host.mute'), 'mute'),
       ...(entry.videoMuted ? [] : [item(say('host.dark'), 'mute', 'camera')]),
+      ...(entry.screenAudio ? [item(say('host.screen.sound'), 'mute', 'screen-audio')] : []),
       ...(entry.screenShared ? [item(say('host.screen'), 'mute', 'screen')] : []),
       ...(entry.handRaised ? [item(say('host.hand'), 'lower-hand')] : []),
       ...(entry.moderator ? [] : [item(say('host.grant'), 'grant')]),

@@ -28,6 +28,7 @@ export function persons(roster, self) {
       audioMuted: before.audioMuted && entry.audioMuted,
       videoMuted: before.videoMuted && entry.videoMuted,
       screenShared: before.screenShared || entry.screenShared,
+      screenAudio: before.screenAudio || entry.screenAudio,
       handRaised: earlier(before.handRaised, entry.handRaised),
       moderator: before.moderator || entry.moderator,
     });

@@ -13,7 +13,7 @@ import { say } from './words.js';
  * @param {import('../holdfast/protocol.js').RosterEntry} entry
  * @param {Source[]} sources
  */
-export function problemOf(call, encryption, undecoded, { peer, audioMuted, videoMuted }, sources) {
+export function problemOf(call, encryption, undecoded, { peer, audioMuted, videoMuted, screenAudio }, sources) {
   if (peer === call.peer) return '';
   const lack = call.lacks.find((one) => one.peer === peer && sources.includes(one.source));
   if (lack) return say('tile.codec', { codec: lack.codec });
@@ -24,7 +24,7 @@ export function problemOf(call, encryption, undecoded, { peer, audioMuted, video
   }
   let problem = '';
   for (const source of sources) {
-    const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted);
+    const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted) || (source === 'screen-audio' && !screenAudio);
     const state = off ? 'open' : encryption.stateOf(call.stream(peer, source));
     call.setUnreadable(peer, source, state !== 'open');
     problem ||= ofEncryption(state);

@@ -1,4 +1,4 @@
-// Showing one's screen, until the person or the browser's own bar ends it.
+// Showing one's screen, with its sound if the person chose so, until the person or the browser's own bar ends it.
 
 import { notice } from './notices.js';
 import { ofScreen } from './sentences.js';
@@ -30,6 +30,21 @@ export class Share {
     return typeof navigator.mediaDevices?.getDisplayMedia === 'function';
   }
 
+  /** The screen's sound is shared, or could be. */
+  get sounds() {
+    return (this.stream?.getAudioTracks().length ?? 0) > 0;
+  }
+
+  get silent() {
+    return this.#call.isMuted('screen-audio');
+  }
+
+  /** One's microphone stays as it is. */
+  async toggleSound() {
+    await this.#call.setMuted('screen-audio', !this.silent);
+    this.#changed();
+  }
+
   async toggle() {
     if (this.#asking || !this.#call.mayPublish('screen')) return;
     if (this.stream) await this.stop();
@@ -39,15 +54,23 @@ export class Share {
   async #start() {
     this.#asking = true;
     try {
-      const stream = await navigator.mediaDevices.getDisplayMedia({ video: { frameRate: { ideal: FPS, max: 30 } }, audio: false });
+      const stream = await navigator.mediaDevices.getDisplayMedia(this.#wish());
       const [track] = stream.getVideoTracks();
+      const [sound = null] = stream.getAudioTracks();
       if (this.#call.state === 'left') {
-        track.stop();
+        for (const each of stream.getTracks()) each.stop();
         return;
       }
       track.contentHint = 'detail';
       track.addEventListener('ended', () => this.stop(), { once: true });
       this.stream = stream;
+      // First, so that it is heard in step with the picture.
+      if (sound) {
+        sound.contentHint = 'music';
+        sound.addEventListener('ended', () => this.#endSound(stream, sound), { once: true });
+        await this.#call.setMuted('screen-audio', false);
+        await this.#call.replaceTrack('screen-audio', sound);
+      }
       await this.#call.replaceTrack('screen', track);
     } catch (error) {
       this.#drop();
@@ -61,9 +84,35 @@ export class Share {
 
   async stop() {
     if (!this.stream) return;
+    const { sounds } = this;
     this.#drop();
     await this.#call.replaceTrack('screen', null);
+    if (sounds) await this.#call.replaceTrack('screen-audio', null);
     this.#changed();
+  }
+
+  /**
+   * The picture goes on.
+   * @param {MediaStream} stream
+   * @param {MediaStreamTrack} sound
+   */
+  async #endSound(stream, sound) {
+    stream.removeTrack(sound);
+    if (this.stream !== stream) return;
+    await this.#call.replaceTrack('screen-audio', null);
+    this.#changed();
+  }
+
+  /**
+   * The screen's sound as it is, without what this page plays: the others would hear themselves.
+   * @returns {DisplayMediaStreamConstraints}
+   */
+  #wish() {
+    const video = { frameRate: { ideal: FPS, max: 30 } };
+    if (!this.#call.mayPublish('screen-audio')) return { video, audio: false };
+    const own = 'restrictOwnAudio' in navigator.mediaDevices.getSupportedConstraints();
+    const audio = { echoCancellation: false, noiseSuppression: false, autoGainControl: false, channelCount: 2, ...(own && { restrictOwnAudio: true }) };
+    return /** @type {DisplayMediaStreamConstraints} */ ({ video, audio, selfBrowserSurface: 'exclude', systemAudio: own ? 'include' : 'exclude' });
   }
 
   #drop() {

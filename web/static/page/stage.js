@@ -150,7 +150,7 @@ export class Stage {
     this.#door = new DoorPanel(call);
     this.#gestures = new Gestures(call, (peer, emoji) => this.#tiles?.react(peer, emoji));
     const encryption = this.#encryption;
-    this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound(), onView: () => this.#viewChosen() });
+    this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share, videoSlots, onBlocked: () => this.#askForSound(), onView: () => this.#viewChosen() });
     this.#tiles.setSpeaker(readChoices().speaker);
     const status = new Status(call);
     watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded) => {
@@ -285,6 +285,7 @@ export class Stage {
   #mutedBy(source, by) {
     notice(mutedBy(source, by));
     if (source === 'screen') this.#share?.stop();
+    else if (source === 'screen-audio') this.#paint();
     else if (this.#devices.on(source)) this.#toggle(source);
   }
 
@@ -293,7 +294,7 @@ export class Stage {
    * @param {string} by
    */
   #askedToUnmute(source, by) {
-    if (source === 'screen') return; // Nobody's screen is asked for.
+    if (source === 'screen' || source === 'screen-audio') return; // Nobody's screen is asked for.
     const { text, action } = unmuteAsked(source, by);
     notice(text, { forMs: ASKED_MS, action, onAction: () => this.#devices.on(source) || this.#toggle(source) });
   }

@@ -6,7 +6,7 @@ import { Menu } from './menu.js';
 import { say } from './words.js';
 
 /** @typedef {import('./tile.js').Tile} Tile */
-/** @typedef {{name: string, pinned: boolean, self: boolean, onPin: () => void, onView: () => void}} About `onView`: how people are shown was changed */
+/** @typedef {{name: string, pinned: boolean, self: boolean, share: import('./share.js').Share | null, onPin: () => void, onView: () => void}} About `share`: of one's own screen; `onView`: how people are shown was changed */
 
 export class TileMenu {
   #menu;
@@ -25,7 +25,7 @@ export class TileMenu {
    * @param {Tile} tile
    * @param {About} about
    */
-  toggle(button, tile, { name, pinned, self, onPin, onView }) {
+  toggle(button, tile, { name, pinned, self, share, onPin, onView }) {
     // In full screen nothing outside of the tile is seen.
     if (document.fullscreenElement === tile.root) {
       document.exitFullscreen().catch(() => {});
@@ -36,6 +36,7 @@ export class TileMenu {
       { label: say(pinned ? 'unpin' : 'pin'), onSelect: onPin },
       ...(document.fullscreenEnabled ? [{ label: say('tile.full'), onSelect: () => tile.root.requestFullscreen().catch(() => {}) }] : []),
       ...(document.pictureInPictureEnabled && tile.video.videoWidth > 0 ? [{ label: say(floats ? 'tile.float.end' : 'tile.float'), onSelect: () => float(tile.video, floats) }] : []),
+      ...(share?.sounds ? [{ label: say(share.silent ? 'screen.sound.on' : 'screen.sound.off'), onSelect: () => share.toggleSound() }] : []),
       ...(self ? [{ label: say('tile.hide'), onSelect: () => { keepChoices({ hideSelf: true }); onView(); } }] : []),
     ]);
   }

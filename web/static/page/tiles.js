@@ -15,7 +15,7 @@ import { say } from './words.js';
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./quality.js').Quality} Quality */
-/** @typedef {{call: Call, encryption: import('./encryption.js').Encryption | null, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void, onView: () => void}} Options `onView`: a tile's menu changed what the settings hold */
+/** @typedef {{call: Call, encryption: import('./encryption.js').Encryption | null, own: MediaStream, screen: () => import('./share.js').Share | null, videoSlots: number, onBlocked: () => void, onView: () => void}} Options `onView`: a tile's menu changed what the settings hold */
 
 /** @param {string} peer */
 const screenKey = (peer) => `${peer}/screen`;
@@ -171,7 +171,7 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: problemOf(this.#call, this.#options.encryption, this.#undecoded, entry, ['screen']), pinned: this.#large() === key && !this.#shines() });
+        tile.paint({ name, title: self ? say(this.#call.isMuted('screen-audio') ? 'tile.own.screen' : 'tile.own.screen.sound') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: problemOf(this.#call, this.#options.encryption, this.#undecoded, entry, ['screen', 'screen-audio']), pinned: this.#large() === key && !this.#shines() });
         continue;
       }
       tile.paint({
@@ -269,7 +269,7 @@ export class Tiles {
 
   /** In the order they came. */
   #screens() {
-    return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen() !== null : screenShared)).map(({ peer }) => peer);
+    return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen()?.stream != null : screenShared)).map(({ peer }) => peer);
   }
 
   /** The speaker layout decides who is large. */
@@ -306,7 +306,7 @@ export class Tiles {
   #offer(key, button) {
     const tile = this.#tiles.get(key);
     const { onView } = this.#options;
-    if (tile) this.#menu.toggle(button, tile, { name: button.ariaLabel ?? '', pinned: this.#large() === key && !this.#shines(), self: key === this.#call.peer, onPin: () => this.#pin(key), onView });
+    if (tile) this.#menu.toggle(button, tile, { name: button.ariaLabel ?? '', pinned: this.#large() === key && !this.#shines(), self: key === this.#call.peer, share: key === screenKey(this.#call.peer) ? this.#options.screen() : null, onPin: () => this.#pin(key), onView });
   }
 
   /** @param {string} key */
@@ -314,11 +314,11 @@ export class Tiles {
     const peer = key.split('/')[0];
     const [self, screen] = [peer === this.#call.peer, key !== peer];
     const picture = screen
-      ? (self ? this.#options.screen() ?? new MediaStream() : this.#call.stream(peer, 'screen'))
+      ? (self ? this.#options.screen()?.stream ?? new MediaStream() : this.#call.stream(peer, 'screen'))
       : (self ? this.#options.own : this.#call.stream(peer, 'camera'));
     const tile = new Tile({
       key, peer, self, screen, picture,
-      sound: self || screen ? null : this.#call.stream(peer, 'microphone'),
+      sound: self ? null : this.#call.stream(peer, screen ? 'screen-audio' : 'microphone'),
       onPin: () => this.#pin(key),
       onMenu: (button) => this.#offer(key, button),
       onBlocked: this.#options.onBlocked,

@@ -170,6 +170,7 @@ test('what should be shown is sent by somebody here and wanted by the page', () 
   equal([is('camera'), is('microphone'), is('screen'), is('screen', { screenShared: true })], [true, true, false, true]);
   equal([is('camera', { videoMuted: true }), is('microphone', { audioMuted: true }), is('camera', { hidden: true }), is('microphone', { hidden: true })], [false, false, false, true]);
   equal([is('camera', { wants: want(320) }), is('camera', { wants: want(0) }), is('screen', { screenShared: true, wants: want(320) })], [true, false, false]);
+  equal([is('screen-audio'), is('screen-audio', { screenAudio: true, audioMuted: true, hidden: true })], [false, true]);
   ok(!isExpected({ peer: 'bob', source: 'camera' }, { roster: [entry], wants: [], hidden: false }), 'who is gone');
 });
 

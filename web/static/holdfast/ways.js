@@ -28,14 +28,18 @@ export function learnWays(before, entries, relays) {
   return ways;
 }
 
+/** As browsers prefer them. */
+const WAYS = /** @type {const} */ (['UDP', 'TCP', 'TURN']);
+
 /**
- * What is open counts as no answer as long as nothing answers, and is left out then.
+ * What is open counts as no answer, unless a better way works: then it is left out.
  * @param {Ways} ways
  * @returns {Partial<Record<Way, boolean>>}
  */
 export function settledWays(ways) {
-  const works = Object.values(ways).includes(true);
-  return Object.fromEntries(Object.entries(ways).filter(([, answers]) => answers !== null || !works).map(([way, answers]) => [way, answers === true]));
+  const best = WAYS.findIndex((way) => ways[way] === true);
+  const known = WAYS.filter((way, i) => ways[way] !== undefined && (ways[way] !== null || best < 0 || i < best));
+  return Object.fromEntries(known.map((way) => [way, ways[way] === true]));
 }
 
 /**

@@ -61,6 +61,8 @@ test('ways that were tried, and which answered, are remembered', () => {
   equal([begun, settledWays(begun)], [{ UDP: null, TCP: null }, { UDP: false, TCP: false }]);
   const won = learnWays(begun, entries(...locals.slice(0, 2), pair('u', { responsesReceived: 1 }), pair('t', { requestsSent: 0 })), false);
   equal(settledWays(won), { UDP: true }, 'the other one was ended before its answer');
+  const byTCP = learnWays(begun, entries(...locals.slice(0, 2), pair('u'), pair('t', { responsesReceived: 1 })), false);
+  equal(settledWays(byTCP), { UDP: false, TCP: true }, 'a browser does not end what it prefers');
   const fallen = learnWays(begun, entries(...locals, pair('u', { requestsSent: 20 }), pair('t', { responsesReceived: 3 })), true);
   equal(settledWays(fallen), { UDP: false, TCP: true, TURN: true });
   const later = learnWays(fallen, entries(...locals.slice(0, 2), pair('u', { state: 'succeeded' }), pair('t', { state: 'failed' })), false);

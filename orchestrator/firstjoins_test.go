@@ -1,0 +1,86 @@
+package orchestrator
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// 300 rooms are opened at once through three signaling nodes. No load report comes meanwhile, so each knows its own claims and what a
+// node refused. No node passes its ceiling, and of equal nodes none 1.25 times the cluster's load. One of a tenth of the others' size does:
+// each signaling node gives it what fits below the bound.
+func TestThreeHundredFirstJoins(t *testing.T) {
+	const joins, rounds = 300, 10
+	for name, c := range map[string]struct {
+		sizes []uint64
+		bound float64
+	}{"equal": {[]uint64{10, 10, 10}, 1.25}, "one of a tenth": {[]uint64{10, 10, 10, 1}, 1.7}} {
+		t.Run(name, func(t *testing.T) {
+			most := 0.0
+			for round := range rounds {
+				most = max(most, firstJoins(t, fmt.Sprintf("first-%d", round), joins, c.sizes))
+			}
+			t.Logf("at most %.3f of the mean", most)
+			if most > c.bound {
+				t.Errorf("a node has %.3f of the cluster's load, want at most %.2f", most, c.bound)
+			}
+		})
+	}
+}
+
+// firstJoins returns the fullest node's share over the cluster's.
+func firstJoins(t *testing.T, prefix string, joins int, sizes []uint64) float64 {
+	t.Helper()
+	var names []string
+	for i := range sizes {
+		names = append(names, fmt.Sprintf("sfu-%d", i+1))
+	}
+	view, ceilings := crowdView(3, names...), map[ring.NodeID]headroom.Egress{}
+	for i, name := range names {
+		node := view.Nodes[ring.NodeID(name)]
+		ceilings[node.ID] = headroom.Egress{BitsPerSecond: 100_000_000, PacketsPerSecond: 20_000}.Times(sizes[i])
+		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = ceilings[node.ID].BitsPerSecond, ceilings[node.ID].PacketsPerSecond
+		view.Nodes[node.ID] = node
+	}
+	store, loads := testkit.NewMemoryStore(), map[ring.NodeID]headroom.Egress{}
+	var signaling []*Orchestrator
+	for range 3 {
+		signaling = append(signaling, New(store, fixed(view), &addresses{}, patient(), quiet))
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range joins {
+		all.Go(func() {
+			by, room, expect := signaling[i%3], ring.RoomID(fmt.Sprintf("%s-%d", prefix, i)), headroom.Room{}
+			p, err := by.Place(t.Context(), room, expect)
+			for err == nil {
+				mu.Lock()
+				takes := headroom.Takes(loads[p.Node], expect.Cost(), ceilings[p.Node]) // the media node has the last word
+				if takes {
+					loads[p.Node] = loads[p.Node].Plus(expect.Cost())
+				}
+				mu.Unlock()
+				if takes {
+					by.Opened(room, p.Node, 2)
+					return
+				}
+				p, err = by.PlaceAgain(t.Context(), room, p, expect)
+			}
+			t.Errorf("%s was refused: %v", room, err)
+		})
+	}
+	all.Wait()
+	var load, ceiling headroom.Egress
+	most := 0.0
+	for id, c := range ceilings {
+		load, ceiling, most = load.Plus(loads[id]), ceiling.Plus(c), max(most, loads[id].Share(c))
+		if !loads[id].Fits(c) {
+			t.Errorf("%s sends %v, and may send %v", id, loads[id], c)
+		}
+	}
+	return most / load.Share(ceiling)
+}

@@ -275,7 +275,7 @@ finish() {
 # the binary that they build and run.
 heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
   grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
-left=$(grep -vE '/(sfu|web|lab/(attack|browser|chaos|devcluster|e2e|load))$' <<<"$heavy")
+left=$(grep -vE '/(sfu|web|lab/(attack|browser|chaos|devcluster|docker|e2e|load))$' <<<"$heavy")
 [[ -z $left ]] || { echo "no step of test.sh runs $left"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 # What takes longest goes first: beside it the many short ones run, and none is waited for alone.
 slow=$(go list ./redisstore ./signaling ./cluster ./orchestrator/history ./lab/hosts ./sfu/forward ./cli ./ring)
@@ -318,7 +318,7 @@ tests "page" -parallel 3 -count=1 -timeout 20m ./web
 go -C lab/acme test -count=1 -timeout 10m ./... >"$work/acme.said" 2>&1 &
 acme=$!
 # Chaos measures no times, and the others mostly wait: they share the machine.
-tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster
+tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster ./lab/docker
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 

@@ -314,20 +314,17 @@ tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8
 race=''
 # Cases of the page mostly wait, each in a browser of its own.
 tests "page" -parallel 3 -count=1 -timeout 20m ./web
-# It mostly waits for a certificate to grow old.
-go -C lab/acme test -count=1 -timeout 10m ./... >"$work/acme.said" 2>&1 &
-acme=$!
 # Chaos measures no times, and the others mostly wait: they share the machine.
 tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster ./lab/docker
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 
-check "certificates of an ACME test server" wait "$acme"
-cat "$work/acme.said"
 check "Kubernetes manifests" go -C docs/kubernetes/check test ./...
 check "golangci-lint $lint_version, fuzz targets" linted "$building"
 # Last, alone: some of them ask servers, which answer late on a busy machine.
 check "fuzzing" fuzz
+# Its certificates live for seconds.
+check "certificates of an ACME test server" go -C lab/acme test -count=1 -timeout 10m ./...
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid

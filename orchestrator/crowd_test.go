@@ -234,17 +234,18 @@ func TestSignalingNodesPlanADeathAlike(t *testing.T) {
 			for s := range on {
 				signaling := New(store, fixed(view), &addresses{}, patient(), quiet)
 				on[s] = map[ring.NodeID]int{}
+				var planned [rooms]ring.NodeID
 				for i := range rooms {
 					room, from := name(i)
 					signaling.Plan(room, from, expect)
+					planned[i] = signaling.ledger.held[room].node
 				}
 				for _, i := range dice.Perm(rooms) {
 					room, from := name(i)
-					planned := signaling.ledger.held[room].node
 					all.Go(func() {
 						p, err := signaling.Rehome(t.Context(), room, from, expect)
-						if err != nil || p.Node != planned {
-							t.Errorf("%s went to %s, %v; signaling node %d had planned %s", room, p.Node, err, s+1, planned)
+						if err != nil || p.Node != planned[i] {
+							t.Errorf("%s went to %s, %v; signaling node %d had planned %s", room, p.Node, err, s+1, planned[i])
 						}
 						mu.Lock()
 						on[s][p.Node]++

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
@@ -84,6 +85,26 @@ func TestEnterAfterDataLoss(t *testing.T) {
 		seen.Store(syncedWith(t, store).View())
 		if p, _, err := signaling.Enter(t.Context(), class, headroom.Room{}, enterAs("bob", 1)); p.IsZero() || err != nil {
 			t.Errorf("bob gets %v, %v once the nodes are synced", p, err)
+		}
+	})
+}
+
+// The owner writes its roster while it is asked whether it has the room open: what the door said before that is not believed.
+func TestEnterWhileTheOwnerWritesItsRoster(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		store := onRedis(t, server)
+		where, seen := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin)}, syncedWith(t, store)
+		where.open("b", class, pinAt("b", 1, 5000, 7))
+		where.then = func() { seen.Store(syncedWith(t, store).View()) }
+		if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Incarnations(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		signaling := New(store, seen, where, patient(), quiet)
+		if p, answer, err := signaling.Enter(t.Context(), class, headroom.Room{}, enterAs("ann", 1)); !errors.Is(err, ErrStoreUnavailable) {
+			t.Errorf("ann gets %v, %+v, %v", p, answer, err)
 		}
 	})
 }

@@ -101,7 +101,8 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
 	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
-		if node := o.views.View().Nodes[p.Node]; r.entered == 0 || !node.Load.Synced.Has(r.entered) {
+		// The owner may write its roster after the door's answer: only what it had reported before counts.
+		if node := r.asked.Nodes[p.Node]; r.entered == 0 || node.Boot != p.Boot || !node.Load.Synced.Has(r.entered) {
 			return pin.Pin{}, r.admission, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -28,6 +29,7 @@ type request struct {
 	entry     *waitlist.Entry // nil: nobody, or answered
 	admission waitlist.Answer
 	entered   pin.Incarnation // of that answer
+	asked     *cluster.View   // before that answer
 }
 
 // evidence is where the current pin comes from.
@@ -89,11 +91,12 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 
 // enter asks once for the person. A corrupt or later pin may come with an answer.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+	asked := o.views.View()
 	p, in, answer, err := o.store.Enter(ctx, r.room, next, *r.entry)
 	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) && !errors.Is(err, pin.ErrLater) {
 		return p, in, err
 	}
-	r.admission, r.entered, r.entry = answer, in, nil
+	r.admission, r.entered, r.asked, r.entry = answer, in, asked, nil
 	if answer.Outcome < waitlist.Admitted {
 		return pin.Pin{}, in, &waitlist.WaitError{Answer: answer}
 	}

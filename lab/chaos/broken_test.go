@@ -45,7 +45,7 @@ func brokenBuilds() []brokenBuild {
 			{"failover", "Failover.decide", "!_recv.gone(_boot)", `_boot == ""`},
 		}}, Kill, "surgical", 0, ""},
 		{mutant{"nobody moves the rooms of a dead node: neither who has their people, nor the sweep, nor who joins", []edit{
-			{"failover", "Failover.moveLost", "_lost = append(_lost, _room)", ""},
+			{"failover", "Failover.moveLost", "_room.Pin.Boot == _boot", "false"},
 			{"failover", "Failover.Run", "_owned.Go(func() { _recv.sweepUntilDone(_ctx) })", ""},
 			{"orchestrator", "whyGone", `"its process is gone: " + _how`, `_how[:0]`},
 			{"orchestrator", "whyGone", `"a newer process has its name"`, `""`},

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/acme"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // TestAnAuthorityThatDoesNotAnswer is told in a sentence, and the node still answers who asks by address. What a test server certifies
@@ -44,16 +46,12 @@ func TestAnAuthorityThatDoesNotAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	said, ctx, stop := &heard{}, t.Context(), func() {}
-	ctx, stop = context.WithCancel(ctx)
+	said := &heard{}
+	ctx, stop := context.WithCancel(t.Context())
 	ended.Go(func() { _ = p.watch(ctx, slog.New(slog.NewTextHandler(said, nil))) })
 	defer func() { stop(); _ = secure.Close(); ended.Wait() }()
 
-	for end := time.Now().Add(time.Minute); !strings.Contains(said.String(), "does the name's DNS record lead here"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the log has %q", said.String())
-		}
-	}
+	testkit.Eventually(t, "the log has a hint", func() bool { return strings.Contains(said.String(), "does the name's DNS record lead here") })
 	shakes := func(name string, protocols ...string) error {
 		conn, err := tls.Dial("tcp", page.Addr().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: protocols}) //nolint:gosec // to look at it
 		if err == nil {

@@ -62,7 +62,8 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{
 			"signaling that relays over TLS without a certificate",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
-			"signaling --solo --turn-tls-listen 127.0.0.1:0", []string{"--turn-tls-cert", "--acme-host"},
+			"signaling --solo --turn-tls-listen 127.0.0.1:0",
+			[]string{"--turn-tls-cert", "--acme-host"},
 		},
 		{
 			"signaling with names that nobody certifies",

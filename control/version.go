@@ -9,7 +9,7 @@ import (
 // fields, messages and events.
 const Protocol = 1
 
-// CapabilityLiveMove: rooms move while both nodes live; Arrived, Settled and Drain are understood.
+// CapabilityLiveMove means that rooms move while both nodes live; Arrived, Settled and Drain are understood.
 const CapabilityLiveMove = "live-move"
 
 // Capabilities are this program's beyond the first version.

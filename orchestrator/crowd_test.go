@@ -220,7 +220,7 @@ func TestSignalingNodesPlanADeathAlike(t *testing.T) {
 				mu.Lock()
 				trip := time.Duration(dice.IntN(2000)) * time.Microsecond
 				mu.Unlock()
-				time.Sleep(trip)
+				<-time.After(trip) // of the virtual clock
 			})
 			name := func(i int) (ring.RoomID, pin.Pin) {
 				return ring.RoomID(fmt.Sprintf("death-%d-%d", death, i)), pinAt("a", 1, 5000, uint64(i+1))

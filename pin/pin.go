@@ -24,7 +24,7 @@ type Fence struct {
 
 const freshBit = 1 << 63
 
-// Fresh: the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
+// Fresh means that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
 // pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 

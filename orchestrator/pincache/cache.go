@@ -39,7 +39,7 @@ func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.noteLocked(room, p)
 }
 
-// Verified: owners confirmed p.
+// Verified notes that owners confirmed p.
 func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch, for a move of p, is above all known pins of room.
+// NextEpoch is for a move of p: above all known pins of room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }

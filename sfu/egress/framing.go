@@ -17,10 +17,7 @@ const (
 	strangerBytes = 8 << 10
 )
 
-var (
-	errLongPacket = errors.New("a packet is longer than any that is read here")
-	errStranger   = errors.New("much came without a connectivity check of a client")
-)
+var errLongPacket = errors.New("a packet is longer than any that is read here")
 
 // unframer takes packets out of a byte stream (RFC 4571).
 type unframer struct {

@@ -32,7 +32,7 @@ type Stream struct {
 	closed  bool
 }
 
-// Admit: a client has shown who it is, and its connection lasts until Close.
+// Admit notes that a client has shown who it is, and its connection lasts until Close.
 func (s *Stream) Admit() {
 	if !s.admitted.CompareAndSwap(false, true) {
 		return

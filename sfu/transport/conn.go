@@ -245,14 +245,14 @@ func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, au
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
-// Left: the client seems to be gone. That is half a second of silence after a DTLS alert, which its last packets may
+// Left means that the client seems to be gone. That is half a second of silence after a DTLS alert, which its last packets may
 // overtake, or disconnectedAfter without one.
 func (c *Conn) Left() bool {
 	now := time.Now()
 	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
 }
 
-// HandshakeFailed: the client was reached and DTLS came to no end.
+// HandshakeFailed means that the client was reached and DTLS came to no end.
 func (c *Conn) HandshakeFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,10 +27,10 @@ type sockets struct {
 // NewGossiped starts nothing.
 func NewGossiped(views Views) *Gossiped { return &Gossiped{views: views} }
 
-// HasSocket: a media node told this socket.
+// HasSocket means that a media node told this socket.
 func (g *Gossiped) HasSocket(at netip.AddrPort) bool { return g.now().ports[at] }
 
-// HasAddress: a media node has a socket there.
+// HasAddress means that a media node has a socket there.
 func (g *Gossiped) HasAddress(at netip.Addr) bool { return g.now().addresses[at] }
 
 func (g *Gossiped) now() *sockets {

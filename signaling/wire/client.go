@@ -45,7 +45,7 @@ const (
 	HowLive          = "live" // a second one, while the first went on
 )
 
-// Migrated: media flows again after a restart.
+// Migrated means that media flows again after a restart.
 type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
@@ -54,7 +54,7 @@ type Migrated struct {
 	Lost    []Stream `json:"lost,omitempty"`
 }
 
-// Stalled: nothing arrives.
+// Stalled means that nothing arrives.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`

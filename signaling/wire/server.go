@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Joined: the session exists.
+// Joined means that the session exists.
 type Joined struct {
 	Protocol int         `json:"protocol"`
 	Room     ring.RoomID `json:"room"`
@@ -21,7 +21,7 @@ type Joined struct {
 	Permissions Permissions `json:"permissions"`
 }
 
-// Resumed: the session lives on this signaling node now.
+// Resumed means that the session lives on this signaling node now.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
@@ -95,7 +95,7 @@ type Speakers struct {
 	Epoch    uint64        `json:"epoch"`
 }
 
-// Limited: the media node is near its ceiling and sends less of pictures. False for a joined or resumed client until
+// Limited means that the media node is near its ceiling and sends less of pictures. False for a joined or resumed client until
 // told.
 type Limited struct {
 	Limited bool   `json:"limited"`
@@ -139,7 +139,7 @@ type Reactions struct {
 	Epoch     uint64         `json:"epoch"`
 }
 
-// Restart: the room moved, offer again.
+// Restart means that the room moved: offer again.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
@@ -151,12 +151,12 @@ type Restart struct {
 	OverlapMs int  `json:"overlapMs,omitempty"`
 }
 
-// Settled: nobody needs the former node's media.
+// Settled means that nobody needs the former node's media.
 type Settled struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Reoffer: what the client publishes cannot be forwarded, offer again.
+// Reoffer means that what the client publishes cannot be forwarded: offer again.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // sending m-lines
 	Reason string       `json:"reason"`
@@ -171,7 +171,7 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 }
 
-// Connected: the connection in no room exists.
+// Connected means that the connection in no room exists.
 type Connected struct {
 	Protocol int    `json:"protocol"`
 	Identity string `json:"identity"`
@@ -214,7 +214,7 @@ type UserPresence struct {
 	LastSeen int64  `json:"lastSeen,omitempty"`
 }
 
-// Waiting: no place yet; Joined follows by itself.
+// Waiting means that there is no place yet; Joined follows by itself.
 type Waiting struct {
 	Position   int    `json:"position"` // from 1
 	EstimateMs int64  `json:"estimateMs,omitempty"`

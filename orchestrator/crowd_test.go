@@ -240,7 +240,10 @@ func TestSignalingNodesPlanADeathAlike(t *testing.T) {
 					signaling.Plan(room, from, expect)
 					planned[i] = signaling.ledger.held[room].node
 				}
-				for _, i := range dice.Perm(rooms) {
+				mu.Lock()
+				order := dice.Perm(rooms)
+				mu.Unlock()
+				for _, i := range order {
 					room, from := name(i)
 					all.Go(func() {
 						p, err := signaling.Rehome(t.Context(), room, from, expect)

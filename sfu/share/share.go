@@ -119,8 +119,7 @@ func (s *Sharer) weigh(now time.Time, held, all float64) {
 	if more := (held - tooMuch) * Every.Seconds(); s.excess < 0 && now.Sub(s.changed) < changeAfter {
 		s.excess += max(more, 0)
 	} else {
-		s.excess = max(s.excess, 0)
-		s.excess = max(s.excess+more, 0)
+		s.excess = max(max(s.excess, 0)+more, 0)
 	}
 	s.all += (all - s.all) / fitsLooks
 	switch {

@@ -36,8 +36,8 @@ async function watching({ cleanup }, options = {}) {
   return { cluster, call, shown };
 }
 
-/** The longest time between two pictures since the one of that number. */
-const longest = (shown, since) => Math.max(...shown.slice(since).map((at, n) => at - shown[since + n - 1]));
+/** How long the picture of that number stood, or the first after it that stood for a second. A busy machine may freeze it again later. */
+const stood = (shown, since) => shown.slice(since).map((at, n) => at - shown[since + n - 1]).find((ms) => ms > 1000) ?? 0;
 
 /** The library counts when it learns of a picture, the element when it is presented; the sound came back far earlier. */
 const isGapOf = (told, seen) => ok(told > seen / 2 && told < 2 * seen, `told a gap of ${told} ms, the picture stood for ${seen} ms`);
@@ -58,9 +58,9 @@ test('after a move sound comes and no picture: the node is asked, then offered a
   equal(offersOf(said).slice(0, 3), [best === 'new-connection', false, true], 'the move, an offer of the same connection, a new connection');
   equal(said.slice(0, 2).map(({ type }) => type), ['offer', 'refresh'], 'asked before it is offered anew');
   const asked = said.filter(({ type }) => type === 'refresh').map(({ mids }) => mids);
-  equal(asked.at(-1), ['4'], 'asked about the picture alone, once there is sound: a busy machine may be late with that too');
+  ok(asked.some((mids) => mids.join() === '4'), `asked about the picture alone, once there is sound: ${asked.join(' ')}`);
   equal([how, lost], ['new-connection', []]);
-  const seen = longest(shown, since);
+  const seen = stood(shown, since);
   isGapOf(gapMs, seen);
   equal((await call.stats()).migrations.length, 1, 'it was one move');
 });
@@ -76,11 +76,11 @@ test('a move tells the gap of the picture that came back last', async (t) => {
   await eventually(() => call.state === 'live', 'sound comes');
   setTimeout(() => node.show(), 1200); // later than the sound by far
   const { gapMs, lost, how } = await migrated;
+  equal(node.offers.length, 1, 'no connection was renewed');
   await eventually(() => shown.length > since + 5, 'the picture is back');
-  const seen = longest(shown, since);
+  const seen = stood(shown, since);
   isGapOf(gapMs, seen);
   equal([how, lost], [best, []]);
-  equal(node.offers.length, 1, 'no connection was renewed');
 });
 
 test('somebody lacks the codec: a new connection sends VP8, once', async (t) => {

@@ -49,6 +49,8 @@ type ledger struct {
 	sums    map[pin.BootID]headroom.Egress
 	floors  map[pin.BootID]headroom.Egress
 	total   headroom.Egress
+	claims  map[pin.BootID]headroom.Egress // under way: neither won nor lost yet
+	claimed headroom.Egress                // their sum
 	order   []lapse
 	refused map[pin.BootID]time.Time
 }
@@ -65,6 +67,32 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	l.catchUp(view)
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
 	return view.Nodes[made.node], made
+}
+
+// claim is choose for a fresh claim, which counts against its node until settled. Many claims find a pin: so they never
+// fill a node, they only make others more attractive.
+func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view)
+	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
+	node := view.Nodes[made.node]
+	if made.node != "" {
+		if l.claims == nil {
+			l.claims = make(map[pin.BootID]headroom.Egress)
+		}
+		l.claims[node.Boot] = l.claims[node.Boot].Plus(need)
+		l.claimed = l.claimed.Plus(need)
+	}
+	return node, made
+}
+
+// settled ends a claim.
+func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	less(l.claims, boot, need)
+	l.claimed = l.claimed.Minus(need)
 }
 
 // reserve is choose for a pin about to be replaced, and reserves at once: a dead node's rooms move together, and each
@@ -115,7 +143,7 @@ func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Ro
 // totals needs mu.
 func (l *ledger) totals() totals {
 	sum := l.base
-	sum.load, sum.epsilon = sum.load.Plus(l.total), l.epsilon
+	sum.load, sum.epsilon = sum.load.Plus(l.total).Plus(l.claimed), l.epsilon
 	return sum
 }
 
@@ -124,7 +152,10 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) ite
 	return func(yield func(candidate) bool) {
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
-			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), floor: floorOf(node).Plus(l.floors[node.Boot]), ceiling: ceilingOf(node)}
+			c := candidate{
+				node: id, load: reported(node).Plus(l.sums[node.Boot]), claims: l.claims[node.Boot],
+				floor: floorOf(node).Plus(l.floors[node.Boot]), ceiling: ceilingOf(node),
+			}
 			if !known {
 				c.barred = barUnknown
 			} else {

@@ -157,3 +157,30 @@ func TestLedgerIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Claims under way turn further ones to other nodes, and fill none: most of them find a pin.
+func TestClaimsUnderWay(t *testing.T) {
+	view, l, on := viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)), &ledger{clock: time.Now}, make(map[ring.NodeID]int)
+	var boots []pin.BootID
+	for i := range 5000 {
+		node, made := l.claim(view, ring.RoomID(fmt.Sprintf("room-%d", i)), four(), avoidance{})
+		if made.node == "" {
+			t.Fatalf("claim %d found no node: those before it are not won", i)
+		}
+		boots = append(boots, node.Boot)
+		if i < 60 {
+			on[node.ID]++
+		}
+	}
+	for id, rooms := range on {
+		if rooms > 26 {
+			t.Errorf("%s has %d of 60 claims, want at most 26", id, rooms)
+		}
+	}
+	for _, boot := range boots {
+		l.settled(boot, four())
+	}
+	if len(l.claims) != 0 || l.claimed != (headroom.Egress{}) {
+		t.Errorf("all are settled, and still counted: %v, %v", l.claims, l.claimed)
+	}
+}

@@ -81,6 +81,10 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
 	}
+	if r.claiming != (headroom.Egress{}) {
+		defer o.ledger.settled(next.Boot, r.claiming) // at the end: a claim that is won is reserved first
+		r.claiming = headroom.Egress{}
+	}
 	now, err := o.write(ctx, r, was, next)
 	if err == nil && now.pin != next {
 		o.ledger.forget(r.room, next.Fence)
@@ -129,8 +133,15 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 }
 
 func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need headroom.Egress, fence pin.Fence) (cluster.Node, choice) {
-	if was.absent() || r.expect.Unreserved {
+	if r.expect.Unreserved {
 		return o.ledger.choose(view, r.room, need, r.avoid)
+	}
+	if was.absent() {
+		node, made := o.ledger.claim(view, r.room, need, r.avoid)
+		if made.node != "" {
+			r.claiming = need
+		}
+		return node, made
 	}
 	node, made := o.ledger.reserve(view, r.room, r.expect, r.avoid, fence, r.lowest)
 	if made.lowest {

@@ -12,6 +12,7 @@ import (
 type candidate struct {
 	node    ring.NodeID
 	load    headroom.Egress // reported and reserved, without the new room
+	claims  headroom.Egress // of claims under way: they make a node less attractive, and never full
 	floor   headroom.Egress // the same at the lowest layers
 	ceiling headroom.Egress // never zero
 	barred  bar
@@ -29,8 +30,8 @@ const (
 )
 
 type totals struct {
-	load, ceiling headroom.Egress
-	placers       int // each signaling node may place a room by this view
+	load, ceiling headroom.Egress // load with the claims under way
+	placers       int             // each signaling node may place a room by this view
 	epsilon       float64
 }
 
@@ -62,9 +63,9 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 		return full
 	case !with.Fits(c.ceiling):
 		return oversized
-	case with.Share(c.ceiling) <= limit:
+	case with.Plus(c.claims).Share(c.ceiling) <= limit:
 		return within
-	case headroom.Idle(c.load, c.ceiling):
+	case headroom.Idle(c.load.Plus(c.claims), c.ceiling):
 		return idle
 	default:
 		return above
@@ -122,14 +123,15 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		if out.asked == 1 || free.BitsPerSecond > out.best.BitsPerSecond {
 			out.best = free
 		}
+		load := c.load.Plus(c.claims)
 		switch v {
 		case within, idle:
-			line := c.ceiling.Part(min(max(limit, c.load.Plus(need).Share(c.ceiling)), 1))
+			line := c.ceiling.Part(min(max(limit, load.Plus(need).Share(c.ceiling)), 1))
 			lucky := luck(c.node, room)
-			belowBound.enter(c.node, lucky, need.Into(line.Minus(c.load)))
-			belowCeiling.enter(c.node, lucky, need.Into(free))
+			belowBound.enter(c.node, lucky, need.Into(line.Minus(load)))
+			belowCeiling.enter(c.node, lucky, need.Into(c.ceiling.Minus(load)))
 		case above:
-			belowCeiling.enter(c.node, luck(c.node, room), need.Into(free))
+			belowCeiling.enter(c.node, luck(c.node, room), need.Into(c.ceiling.Minus(load)))
 		case oversized:
 			onIdle.enter(c.node, luck(c.node, room), need.Into(c.ceiling))
 		case full, barred:

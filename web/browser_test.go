@@ -40,7 +40,7 @@ func site(t *testing.T) *httptest.Server {
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(tool.Find(t, "chromium")),
+		chromedp.ExecPath(tool.Find(t, "/usr/lib/chromium/chromium-headless-shell")),
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoFirstRun,
 		chromedp.Flag("headless", "new"),
@@ -73,7 +73,7 @@ func browser(t *testing.T) context.Context {
 }
 
 // browsersAtOnce: most cases wait most of the time.
-const browsersAtOnce = 3
+const browsersAtOnce = 4
 
 // TestInBrowser runs every testdata/tests/*.test.js in a browser of its own, since a tab behind another is slowed down, and
 // reports each of its cases as a subtest.

@@ -7,6 +7,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,14 +28,30 @@ import (
 // ErrNoChromium is returned where no Chromium is installed.
 var ErrNoChromium = errors.New("no chromium on this machine")
 
-// Path is where the Chromium of this machine is; empty where there is none.
+// Debian's command for the headless shell is a script that leaves the browser behind when it is killed.
+const shellScript, shell = "/usr/bin/chromium-headless-shell", "/usr/lib/chromium/chromium-headless-shell"
+
+// Path is where the Chromium of this machine is; empty where there is none. Its headless shell goes first: the same engine
+// without windows, which starts in a quarter of the CPU time.
 func Path() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
+	path := found("chromium-headless-shell")
+	if path == shellScript {
+		path = cmp.Or(found(shell), path)
 	}
-	return ""
+	return cmp.Or(path, WithWindows())
+}
+
+// WithWindows is where the whole Chromium is: the headless shell has no developer tools and shares no screen.
+func WithWindows() string {
+	return cmp.Or(found("chromium"), found("chromium-browser"), found("google-chrome"))
+}
+
+func found(name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // Page is one browser process with one page in it.
@@ -43,17 +60,22 @@ type Page struct {
 	close func()
 }
 
-// Open starts a browser, runs the script before the page's own, and opens the address. heard gets the console's lines
-// from another goroutine; nil = nobody. The browser lives until Close, even if ctx ends.
+// Open is OpenAt of the browser that is at Path.
 func Open(ctx context.Context, address, script string, heard func(line string)) (*Page, error) {
-	if Path() == "" {
+	return OpenAt(ctx, Path(), address, script, heard)
+}
+
+// OpenAt starts the browser at path, runs the script before the page's own, and opens the address. heard gets the console's lines
+// from another goroutine; nil = nobody. The browser lives until Close, even if ctx ends.
+func OpenAt(ctx context.Context, path, address, script string, heard func(line string)) (*Page, error) {
+	if path == "" {
 		return nil, ErrNoChromium
 	}
 	profile, err := os.MkdirTemp("", "holdfast-browser-")
 	if err != nil {
 		return nil, fmt.Errorf("make the browser's directory: %w", err)
 	}
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(ctx), Flags(profile)...)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(ctx), append(Flags(profile), chromedp.ExecPath(path))...)
 	tab, cancelTab := chromedp.NewContext(alloc)
 	p := &Page{tab: tab, close: func() {
 		_ = chromedp.Cancel(tab)

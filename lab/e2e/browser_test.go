@@ -63,8 +63,14 @@ func needChromium(t *testing.T, browsers int64) {
 // openPage starts a browser on the address; the browser ends with the test.
 func openPage(t *testing.T, name, address string) *page {
 	t.Helper()
+	return openPageIn(t, browser.Path(), name, address)
+}
+
+// openPageIn starts the browser at path.
+func openPageIn(t *testing.T, path, name, address string) *page {
+	t.Helper()
 	p := &page{name: name}
-	opened, err := browser.Open(t.Context(), address, watchConnections, p.note)
+	opened, err := browser.OpenAt(t.Context(), path, address, watchConnections, p.note)
 	if err != nil {
 		t.Fatalf("open the browser of %s: %v", name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -31,7 +32,11 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	inA = append(inA, join(t, c.URL(), roomA, "Annie", url.Values{"fps": {"10"}, "rejectAnswers": {"1"}}))
 	inA[2].knowsItself(t)
 	allDecodeAll(t, time.Minute, inA)
-	inB := joinAll(t, c.URL(), roomB, fewFrames, "Barbara", "Blaise")
+	// Blaise's browser is the whole Chromium, the others are headless shells.
+	inB := joinAll(t, c.URL(), roomB, fewFrames, "Barbara")
+	inB = append(inB, &participant{page: openPageIn(t, browser.WithWindows(), "Blaise", callAddress(c.URL(), roomB, "Blaise", fewFrames))})
+	inB[1].knowsItself(t)
+	allDecodeAll(t, time.Minute, inB)
 	// Where they are placed, unless the machine stood still and a node was taken for dead meanwhile.
 	if a, b := heldOnce(t, c, roomA), heldOnce(t, c, roomB); a.Node == b.Node {
 		t.Fatalf("both rooms are on %s", a.Node)

@@ -283,7 +283,7 @@ func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 	hash := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 	script := fmt.Sprintf("#!/bin/sh\nexec %s --ignore-certificate-errors-spki-list=%s \"$@\"\n", browser.Path(), base64.StdEncoding.EncodeToString(hash[:]))
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "chromium-headless-shell"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

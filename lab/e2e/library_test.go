@@ -18,7 +18,7 @@ const libraryLimit = 4 * time.Minute
 // that are connections of the same page.
 func TestLibraryInFirefox(t *testing.T) {
 	t.Parallel()
-	needFirefox(t, 1)
+	needFirefox(t, 2)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(web.Static()))
 	mux.Handle("/tests/", http.StripPrefix("/tests/", http.FileServerFS(os.DirFS("../../web/testdata/tests"))))

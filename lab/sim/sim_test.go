@@ -147,7 +147,7 @@ func TestMistakesInAScenario(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"small", "burst", "relief", "hundred", "thousand"} {
+	for _, name := range []string{"small", "burst", "relief", "steady", "hundred", "thousand"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 		if err != nil {
 			f.Fatal(err)

@@ -111,7 +111,11 @@ linter() {
     fi
   done
   mkdir -p "$tools"
-  GOBIN="$tools" go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$lint_version" >&2 || return 1
+  local try
+  for try in 1 2 3 4; do # At idle priority a download may time out.
+    GOBIN="$tools" go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$lint_version" >&2 && break
+    ((try < 4)) || return 1
+  done
   mv "$tools/golangci-lint" "$tools/golangci-lint-$lint_version"
   echo "$tools/golangci-lint-$lint_version"
 }

@@ -190,8 +190,10 @@ func TestHistoriesOfAKilledStore(t *testing.T) {
 		from := r.now()
 		fleet.Processes[0].Kill(t)
 		fleet.Processes[0].Restart(t)
-		r.lose("the store was killed and restarted empty", value{}, from, r.now())
+		back := r.now()
+		r.lose("the store was killed and restarted empty", value{}, from, back)
 		all.Wait()
+		r.repeated(from, back)
 		v := judge(r)
 		if len(v.faults) > 0 {
 			v.report(t, fmt.Sprintf("killed-%d", seed))

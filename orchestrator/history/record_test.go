@@ -68,6 +68,19 @@ func (r *record) lose(what string, v value, from, to int64) {
 	r.add(input{kind: kindLose, who: "store", asked: what, lost: v}, output{}, from, to)
 }
 
+// repeated records that writes under way while the store was down, from from to back, may have been sent twice: the killed
+// store has done the first and not answered.
+func (r *record) repeated(from, back int64) {
+	r.mu.Lock()
+	ops := slices.Clone(r.ops)
+	r.mu.Unlock()
+	for _, op := range ops {
+		if in := op.Input.(input); in.kind == kindWrite && op.Call < back && op.Return > from {
+			r.unanswered(in.who, in.tried[0], op.Call, op.Return)
+		}
+	}
+}
+
 // fault records what no order could explain.
 func (r *record) fault(format string, args ...any) {
 	text := fmt.Sprintf("%v: %s", time.Duration(r.now()), fmt.Sprintf(format, args...))

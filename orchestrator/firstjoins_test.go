@@ -1,12 +1,15 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -28,6 +31,25 @@ func TestThreeHundredFirstJoins(t *testing.T) {
 	}
 }
 
+// allAtOnce answers no claim before all are there: none is won while another one's node is chosen.
+type allAtOnce struct {
+	*testkit.MemoryStore
+	missing atomic.Int64
+	all     chan struct{}
+}
+
+func (s *allAtOnce) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+	if s.missing.Add(-1) == 0 {
+		close(s.all)
+	}
+	select {
+	case <-ctx.Done():
+		return pin.Pin{}, 0, ctx.Err()
+	case <-s.all:
+		return s.MemoryStore.Claim(ctx, room, p)
+	}
+}
+
 // firstJoins returns the fullest node's share over the cluster's.
 func firstJoins(t *testing.T, prefix string, joins int, sizes []uint64) float64 {
 	t.Helper()
@@ -42,7 +64,8 @@ func firstJoins(t *testing.T, prefix string, joins int, sizes []uint64) float64 
 		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = ceilings[node.ID].BitsPerSecond, ceilings[node.ID].PacketsPerSecond
 		view.Nodes[node.ID] = node
 	}
-	store, loads := testkit.NewMemoryStore(), map[ring.NodeID]headroom.Egress{}
+	store, loads := &allAtOnce{MemoryStore: testkit.NewMemoryStore(), all: make(chan struct{})}, map[ring.NodeID]headroom.Egress{}
+	store.missing.Store(int64(joins))
 	var signaling []*Orchestrator
 	for range 3 {
 		signaling = append(signaling, New(store, fixed(view), &addresses{}, patient(), quiet))

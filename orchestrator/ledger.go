@@ -64,19 +64,21 @@ type avoidance struct {
 func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.chosen(view, room, need, avoid)
+}
+
+// chosen needs mu.
+func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.catchUp(view)
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
 	return view.Nodes[made.node], made
 }
 
-// claim is choose for a fresh claim, which counts against its node until settled. Many claims find a pin: so they never
-// fill a node, they only make others more attractive.
+// claim is choose for a fresh claim. The claim counts on its node until it is settled, but never fills it: most claims find a pin.
 func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.catchUp(view)
-	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
-	node := view.Nodes[made.node]
+	node, made := l.chosen(view, room, need, avoid)
 	if made.node != "" {
 		if l.claims == nil {
 			l.claims = make(map[pin.BootID]headroom.Egress)
@@ -87,7 +89,7 @@ func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egres
 	return node, made
 }
 
-// settled ends a claim.
+// settled ends a claim, won or not.
 func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

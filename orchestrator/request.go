@@ -22,7 +22,7 @@ type request struct {
 	evidence   evidence
 	why        string          // for the history
 	lowest     bool            // see chooseLowest
-	claiming   headroom.Egress // counted in the ledger until the claim is settled
+	claiming   headroom.Egress // cost of the claim under way; zero for none
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 

@@ -82,7 +82,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		failpoint.Hit("rehome.before-swap")
 	}
 	if r.claiming != (headroom.Egress{}) {
-		defer o.ledger.settled(next.Boot, r.claiming) // at the end: a claim that is won is reserved first
+		defer o.ledger.settled(next.Boot, r.claiming) // after keep, so that a won claim is never uncounted
 		r.claiming = headroom.Egress{}
 	}
 	now, err := o.write(ctx, r, was, next)

@@ -12,7 +12,7 @@ import (
 type candidate struct {
 	node    ring.NodeID
 	load    headroom.Egress // reported and reserved, without the new room
-	claims  headroom.Egress // of claims under way: they make a node less attractive, and never full
+	claims  headroom.Egress // under way: they count for the bound, not for the ceiling
 	floor   headroom.Egress // the same at the lowest layers
 	ceiling headroom.Egress // never zero
 	barred  bar
@@ -30,9 +30,10 @@ const (
 )
 
 type totals struct {
-	load, ceiling headroom.Egress // load with the claims under way
-	placers       int             // each signaling node may place a room by this view
-	epsilon       float64
+	load    headroom.Egress // of all candidates, with their claims
+	ceiling headroom.Egress
+	placers int // each signaling node may place a room by this view
+	epsilon float64
 }
 
 type verdict string

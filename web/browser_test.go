@@ -39,8 +39,13 @@ func site(t *testing.T) *httptest.Server {
 // browser starts one headless Chromium for the test, with fake devices.
 func browser(t *testing.T) context.Context {
 	t.Helper()
+	path := tool.Find(t, "chromium")
+	const shell = "/usr/lib/chromium/chromium-headless-shell"
+	if _, err := os.Stat(shell); err == nil {
+		path = shell // the same engine; it starts in a quarter of the CPU time
+	}
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(tool.Find(t, "/usr/lib/chromium/chromium-headless-shell")),
+		chromedp.ExecPath(path),
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoFirstRun,
 		chromedp.Flag("headless", "new"),
@@ -73,7 +78,7 @@ func browser(t *testing.T) context.Context {
 }
 
 // browsersAtOnce: most cases wait most of the time.
-const browsersAtOnce = 4
+const browsersAtOnce = 3
 
 // TestInBrowser runs every testdata/tests/*.test.js in a browser of its own, since a tab behind another is slowed down, and
 // reports each of its cases as a subtest.

@@ -31,18 +31,18 @@ var ErrNoChromium = errors.New("no chromium on this machine")
 // Debian's command for the headless shell is a script that leaves the browser behind when it is killed.
 const shellScript, shell = "/usr/bin/chromium-headless-shell", "/usr/lib/chromium/chromium-headless-shell"
 
-// Path is where the Chromium of this machine is; empty where there is none. Its headless shell goes first: the same engine
+// Path is where the Chromium of this machine is; empty where there is none. The headless shell goes first: the same engine
 // without windows, which starts in a quarter of the CPU time.
 func Path() string {
 	path := found("chromium-headless-shell")
 	if path == shellScript {
 		path = cmp.Or(found(shell), path)
 	}
-	return cmp.Or(path, WithWindows())
+	return cmp.Or(path, Whole())
 }
 
-// WithWindows is where the whole Chromium is: the headless shell has no developer tools and shares no screen.
-func WithWindows() string {
+// Whole is where the whole Chromium is, for what its headless shell lacks; empty where there is none.
+func Whole() string {
 	return cmp.Or(found("chromium"), found("chromium-browser"), found("google-chrome"))
 }
 
@@ -75,7 +75,7 @@ func OpenAt(ctx context.Context, path, address, script string, heard func(line s
 	if err != nil {
 		return nil, fmt.Errorf("make the browser's directory: %w", err)
 	}
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(ctx), append(Flags(profile), chromedp.ExecPath(path))...)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(ctx), Flags(path, profile)...)
 	tab, cancelTab := chromedp.NewContext(alloc)
 	p := &Page{tab: tab, close: func() {
 		_ = chromedp.Cancel(tab)
@@ -166,9 +166,9 @@ func (p *Page) Eval(ctx context.Context, expression string, into any) error {
 func (p *Page) Close() { p.close() }
 
 // Flags are what a headless Chromium needs as root, over loopback, with fake devices and no services of its own.
-func Flags(profile string) []chromedp.ExecAllocatorOption {
+func Flags(path, profile string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(Path()),
+		chromedp.ExecPath(path),
 		chromedp.UserDataDir(profile),
 		chromedp.Flag("headless", "new"),
 		chromedp.Flag("accept-lang", "en-US"),

@@ -77,7 +77,7 @@ func axeOfChromium(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(profile) }()
-	command := exec.CommandContext(t.Context(), browser.WithWindows(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+	command := exec.CommandContext(t.Context(), browser.Whole(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
 		"--user-data-dir="+profile, "--remote-debugging-port=0", "about:blank") //nolint:gosec // a listed tool
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,9 @@ const (
 	evalLimit    = time.Minute
 )
 
-func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }
+func chromiumFlags(dir string) []chromedp.ExecAllocatorOption {
+	return browser.Flags(browser.Path(), dir)
+}
 
 // atOnce is what two cores can do at a time: as many browsers, beside their clusters. More of them take no less time, and are late.
 const atOnce = 4

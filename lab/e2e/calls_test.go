@@ -34,7 +34,7 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	allDecodeAll(t, time.Minute, inA)
 	// Blaise's browser is the whole Chromium, the others are headless shells.
 	inB := joinAll(t, c.URL(), roomB, fewFrames, "Barbara")
-	inB = append(inB, &participant{page: openPageIn(t, browser.WithWindows(), "Blaise", callAddress(c.URL(), roomB, "Blaise", fewFrames))})
+	inB = append(inB, &participant{page: openPageIn(t, browser.Whole(), "Blaise", callAddress(c.URL(), roomB, "Blaise", fewFrames))})
 	inB[1].knowsItself(t)
 	allDecodeAll(t, time.Minute, inB)
 	// Where they are placed, unless the machine stood still and a node was taken for dead meanwhile.

@@ -24,7 +24,7 @@ type mixed struct {
 // TestFirefoxAndChromium is what the two browsers do in calls with each other, one call after the other.
 func TestFirefoxAndChromium(t *testing.T) {
 	t.Parallel()
-	needFirefox(t, 4)
+	needFirefox(t, atOnce) // beside others it takes six times as long
 	c := startCluster(t, devcluster.Options{MediaHost: ownAddress(t)})
 	b := &mixed{
 		c:      c,

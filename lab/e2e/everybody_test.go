@@ -132,6 +132,8 @@ func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[
 			ada.press(t, "p")
 			ada.sees(t, "a hand", `document.querySelector('#people .state.hand') && document.querySelector('.float')`)
 			judge(t, screen+", a hand and a reaction")
+			ada.mustEval(t, `(document.querySelector('#copy').click(), true)`, nil)
+			ada.sees(t, "a notice", `document.querySelector('.notice button')`)
 			ada.mustEval(t, `(document.querySelector('#people .more:not([hidden])').click(), true)`, nil)
 			ada.sees(t, "the menu", `document.activeElement.role === 'menuitem'`)
 			judge(t, screen+", the menu of a person")

@@ -87,7 +87,11 @@ func (a reasons) history(out *strings.Builder) {
 		first = e.History[0].From
 	}
 	out.WriteString("\nHistory\n")
-	fmt.Fprintf(out, "  %s  claimed on %s\n", clock(e.Claimed), named(first))
+	fmt.Fprintf(out, "  %s  claimed on %s", clock(e.Claimed), named(first))
+	if e.ClaimedWhy != "" {
+		fmt.Fprintf(out, ": %s", plain(e.ClaimedWhy))
+	}
+	out.WriteString("\n")
 	for _, c := range e.History {
 		fmt.Fprintf(out, "  %s  %s -> %s: %s\n", clock(c.At), named(c.From), named(c.To), plain(cmp.Or(c.Why, "no reason was given")))
 	}
@@ -98,7 +102,7 @@ func (a reasons) history(out *strings.Builder) {
 
 func (a reasons) walk(out *strings.Builder) {
 	e := a.Explanation
-	fmt.Fprintf(out, "\nWhere it would be placed now, by its hash and then clockwise; it needs %s\n", rate(e.Need))
+	fmt.Fprintf(out, "\nWhere it would be placed now, by its hash %08x and then clockwise; it needs %s\n", e.Hash, rate(e.Need))
 	for i, step := range e.Walk {
 		sign := " "
 		if step.Chosen {

@@ -70,7 +70,7 @@ func TestSweptRoomsTakeNoHeadroom(t *testing.T) {
 	orch := orchestrator.New(store, fixedView{view: view}, holdNothing{}, config, log)
 	for i := range 100 {
 		dead.Fence.Nonce++
-		if _, _, err := store.Claim(t.Context(), ring.RoomID(fmt.Sprintf("ended-%d", i)), dead); err != nil {
+		if _, _, err := store.Claim(t.Context(), ring.RoomID(fmt.Sprintf("ended-%d", i)), dead, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

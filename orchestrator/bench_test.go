@@ -90,17 +90,17 @@ func BenchmarkPlaceParallel(b *testing.B) {
 }
 
 // BenchmarkDecide is the choice of a node alone: when the ring's owner of the room has headroom, and when it is above the bound, so
-// that every node is looked at.
+// that every node is looked at; and planning a move there.
 func BenchmarkDecide(b *testing.B) {
 	for _, many := range []int{3, 100, 1000} {
-		for _, kind := range []string{"owner", "draw"} {
+		for _, kind := range []string{"owner", "draw", "plan"} {
 			b.Run(fmt.Sprintf("%d/%s", many, kind), func(b *testing.B) {
 				var nodes []cluster.Node
 				for i := range many {
 					nodes = append(nodes, sfu(fmt.Sprintf("sfu-%d", i), 1))
 				}
 				view := viewOf(nodes...)
-				if kind == "draw" {
+				if kind != "owner" {
 					first, _ := view.Ring.Owner("room")
 					for id, node := range view.Nodes {
 						if node.Load.EgressBitsPerSecond = 400_000_000; id == first {
@@ -109,9 +109,18 @@ func BenchmarkDecide(b *testing.B) {
 						view.Nodes[id] = node
 					}
 				}
-				l, need := &ledger{clock: time.Now}, headroom.Expect(4).Cost()
+				now := time.Now() // plans lapse as others come
+				clock := func() time.Time { now = now.Add(time.Millisecond); return now }
+				l, need := &ledger{clock: clock}, headroom.Expect(4).Cost()
 				b.ReportAllocs()
 				for b.Loop() {
+					if kind == "plan" {
+						l.plan(view, "room", headroom.Expect(4), avoidance{boot: "dead"}, true)
+						if l.held["room"].node == "" {
+							b.Fatal("nowhere")
+						}
+						continue
+					}
 					if _, made := l.choose(view, "room", need, avoidance{}); made.node == "" {
 						b.Fatal("nowhere")
 					}

@@ -62,7 +62,7 @@ func TestKilledSignalingNodeLeavesNoOrphan(t *testing.T) {
 			storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 				store := onRedis(t, server)
 				if c.pinned {
-					if _, _, err := store.Claim(t.Context(), crashRoom, crashOld()); err != nil {
+					if _, _, err := store.Claim(t.Context(), crashRoom, crashOld(), ""); err != nil {
 						t.Fatal(err)
 					}
 				}

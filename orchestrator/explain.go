@@ -14,6 +14,7 @@ import (
 // Explanation is the reasoning about one room.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
+	Hash  uint32          `json:"hash"`  // on the ring
 	Pin   pin.Pin         `json:"pin"`   // zero: none
 	State string          `json:"state"` // in words
 	Owner ring.NodeID     `json:"owner"`
@@ -22,6 +23,8 @@ type Explanation struct {
 	Walk  []Step          `json:"walk"`  // from the ring's owner on
 	// Claimed is when the room opened, by the fence; zero without a pin.
 	Claimed time.Time `json:"claimed,omitzero"`
+	// ClaimedWhy names the nodes that the claim passed over, with their load then; empty for none.
+	ClaimedWhy string `json:"claimedWhy,omitempty"`
 	// History has the moves since, oldest first.
 	History []pin.Change `json:"history"`
 	// Unrecorded moves were forgotten by the store, or made by earlier versions.
@@ -46,7 +49,7 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 		return Explanation{}, err
 	}
 	r := o.request(room, headroom.Room{})
-	out := Explanation{Room: room, Need: r.expect.Cost(), History: []pin.Change{}}
+	out := Explanation{Room: room, Hash: ring.Hash(room), Need: r.expect.Cost(), History: []pin.Change{}}
 	out.Owner, _ = view.Ring.Owner(room)
 	found, err := o.read(ctx, r)
 	if err != nil {
@@ -79,6 +82,10 @@ func (e *Explanation) remember(changes []pin.Change) {
 			break
 		}
 		e.Unrecorded += next - c.Epoch
+		if c.IsClaim() {
+			e.ClaimedWhy, next = c.Why, c.Epoch
+			break
+		}
 		e.History = append(e.History, c)
 		next = c.Epoch - 1
 	}

@@ -38,7 +38,7 @@ type allAtOnce struct {
 	all     chan struct{}
 }
 
-func (s *allAtOnce) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (s *allAtOnce) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	if s.missing.Add(-1) == 0 {
 		close(s.all)
 	}
@@ -46,7 +46,7 @@ func (s *allAtOnce) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin
 	case <-ctx.Done():
 		return pin.Pin{}, 0, ctx.Err()
 	case <-s.all:
-		return s.MemoryStore.Claim(ctx, room, p)
+		return s.MemoryStore.Claim(ctx, room, p, why)
 	}
 }
 

@@ -31,6 +31,7 @@ type reservation struct {
 
 	planned bool // for a move that has not begun
 	lowest  bool // see chooseLowest
+	over    []passed
 }
 
 type lapse struct {
@@ -71,6 +72,7 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.catchUp(view)
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
+	made.over = l.passedOver(view, room, avoid, need, made)
 	return view.Nodes[made.node], made
 }
 
@@ -108,7 +110,7 @@ func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.R
 		if node, known := view.Nodes[r.node]; known && node.Boot == r.boot && l.barred(node, avoid) == "" {
 			r.planned, r.fence = false, fence
 			l.retain(room, r)
-			return node, choice{node: r.node, asked: 1, lowest: r.lowest}
+			return node, choice{node: r.node, asked: 1, lowest: r.lowest, over: r.over}
 		}
 	}
 	return l.decide(view, room, expect, avoid, fence, lowest)
@@ -137,7 +139,8 @@ func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Ro
 	}
 	node := view.Nodes[made.node]
 	if made.node != "" {
-		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor, lowest: made.lowest})
+		made.over = l.passedOver(view, room, avoid, need, made)
+		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor, lowest: made.lowest, over: made.over})
 	}
 	return node, made
 }

@@ -30,18 +30,18 @@ import (
 // wraps pin.ErrLater or means unknown.
 type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
-	// waitlist.ErrDoor if the room has a door.
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
+	// waitlist.ErrDoor if the room has a door. why, unless empty, is for the history if p won.
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (winner pin.Pin, in pin.Incarnation, err error)
 	// Swap replaces old if it is current, and returns what is current then; zero: absent. why is for the history.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
-	// History has the latest swaps, newest first.
+	// History has the latest swaps, and claims with a reason, newest first.
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
 	// Enter is Claim through the room's door; a zero p claims nothing, a zero winner is no pin.
-	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
+	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
 // Views gives the current, immutable view. It must be cheap.

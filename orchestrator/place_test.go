@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,7 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range rooms {
 			room := ring.RoomID(fmt.Sprintf("room-%d", i))
-			if _, _, err := onRedis(t, server).Claim(t.Context(), room, old); err != nil {
+			if _, _, err := onRedis(t, server).Claim(t.Context(), room, old, ""); err != nil {
 				t.Fatal(err)
 			}
 			for j, signaling := range signalingNodes {
@@ -146,7 +147,7 @@ func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 			return bootOf("x", 1), nil
 		}), DefaultConfig(), quiet)
 		p := pinAt("x", 1, 5000, 1)
-		if _, _, err := signaling.store.Claim(t.Context(), "r", p); err != nil {
+		if _, _, err := signaling.store.Claim(t.Context(), "r", p, ""); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -181,7 +182,10 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	draining.Draining = true
 	view := viewOf(full, draining, busy, sfu("d", 1))
 	signaling := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, patient(), quiet)
-	room := ring.RoomID("tea") // a, then c, then d clockwise
+	room := ring.RoomID("tea")
+	for n := 0; !slices.Equal(slices.Collect(view.Ring.Successors(room)), []ring.NodeID{"a", "c", "d"}); n++ {
+		room = ring.RoomID(fmt.Sprint("tea-", n))
+	}
 	e, err := signaling.Explain(t.Context(), room)
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +214,9 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	}
 	if e, err = signaling.Explain(t.Context(), room); err != nil || len(e.History) != 1 || e.Unrecorded != 0 || !e.Claimed.Equal(time.UnixMilli(int64(p.Fence.Epoch))) {
 		t.Fatalf("Explain = %+v, %v", e, err)
+	}
+	if want := "passed over a (101 % with the room: no headroom), c (91 % with the room: above the bound)"; e.ClaimedWhy != want {
+		t.Errorf("the claim passed over %q, want %q", e.ClaimedWhy, want)
 	}
 	if h := e.History[0]; h.From != "d" || h.To != "c" || h.Epoch != moved.Fence.Epoch || h.Why != pin.WhyOperator {
 		t.Errorf("the move is told as %+v", h)

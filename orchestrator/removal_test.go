@@ -32,7 +32,7 @@ func TestRemovalRacesJoinersAndALateReHomer(t *testing.T) {
 		removed := 0
 		for i := range 150 {
 			room := ring.RoomID(fmt.Sprintf("race-%d", i))
-			if _, _, err := sweeper.Claim(t.Context(), room, dead); err != nil {
+			if _, _, err := sweeper.Claim(t.Context(), room, dead, ""); err != nil {
 				t.Fatal(err)
 			}
 			pins, errs := make([]pin.Pin, 3), make([]error, 3)

@@ -93,7 +93,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 // enter asks once for the person. A corrupt or later pin may come with an answer.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	asked := o.views.View()
-	p, in, answer, err := o.store.Enter(ctx, r.room, next, *r.entry)
+	p, in, answer, err := o.store.Enter(ctx, r.room, next, r.why, *r.entry)
 	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) && !errors.Is(err, pin.ErrLater) {
 		return p, in, err
 	}
@@ -115,7 +115,7 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 		case was.absent() && r.entry != nil:
 			stands, in, err = o.enter(ctx, r, next)
 		case was.absent():
-			stands, in, err = o.store.Claim(ctx, r.room, next)
+			stands, in, err = o.store.Claim(ctx, r.room, next, r.why)
 		default:
 			stands, in, err = o.store.Swap(ctx, r.room, was.pin, next, r.why)
 		}

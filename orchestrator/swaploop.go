@@ -141,12 +141,17 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 		if made.node != "" {
 			r.claiming = need
 		}
+		r.why = ""
+		if o.cache.Of(r.room).IsZero() { // else the claim finds a pin
+			r.why = because("", made.over)
+		}
 		return node, made
 	}
 	node, made := o.ledger.reserve(view, r.room, r.expect, r.avoid, fence, r.lowest)
 	if made.lowest {
 		r.why += "; nobody has headroom, so only for the lowest layers"
 	}
+	r.why = because(r.why, made.over)
 	return node, made
 }
 

@@ -79,6 +79,7 @@ type choice struct {
 	refused int
 	best    headroom.Egress // most free egress of those asked
 	lowest  bool            // see chooseLowest
+	over    []passed        // before node
 }
 
 type draw struct {

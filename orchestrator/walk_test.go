@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestWalkKeepsItsPromises(t *testing.T) {
 		need := headroom.Egress{BitsPerSecond: rapid.Uint64Range(0, 300).Draw(t, "need"), PacketsPerSecond: rapid.Uint64Range(0, 300).Draw(t, "packets")}
 		room := ring.RoomID(rapid.SampledFrom([]string{"class", "chess", "radio"}).Draw(t, "room"))
 		made := choose(slices.Values(nodes), total, room, need)
-		if again := choose(slices.Values(nodes), total, room, need); again != made {
+		if again := choose(slices.Values(nodes), total, room, need); !reflect.DeepEqual(again, made) {
 			t.Fatalf("the same walk chose %v, then %v", made, again)
 		}
 		at := slices.IndexFunc(nodes, func(c candidate) bool { return c.node == made.node })

@@ -14,16 +14,18 @@ const (
 	WhyDrain    = "its node drains"
 	WhyOperator = "an operator moved it"
 	WhyDamaged  = "its pin was damaged"
+	// PassedOver begins the reason of a claim.
+	PassedOver = "passed over "
 )
 
 // MaxChanges bounds a room's history.
 const MaxChanges = 16
 
-// Change is a pin of a higher epoch in place of another.
+// Change is a pin of a higher epoch in place of another, or a claim that passed nodes over.
 type Change struct {
 	At    time.Time   `json:"at"`    // by the store's clock
 	Epoch uint64      `json:"epoch"` // of the new pin
-	From  ring.NodeID `json:"from"`  // empty where the old pin was damaged
+	From  ring.NodeID `json:"from"`  // empty for a claim, and where the old pin was damaged
 	To    ring.NodeID `json:"to"`
 	Why   string      `json:"why"`
 }
@@ -32,6 +34,9 @@ const (
 	maxWhyBytes  = 300
 	changeFields = 5
 )
+
+// IsClaim tells a claim from a move.
+func (c Change) IsClaim() bool { return c.From == "" && strings.HasPrefix(c.Why, PassedOver) }
 
 // Encode gives "epoch|from|to|why": the store puts "milliseconds|" before it.
 func (c Change) Encode() string {

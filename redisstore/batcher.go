@@ -34,6 +34,7 @@ var (
 type claim struct {
 	room   ring.RoomID
 	pin    pin.Pin
+	why    string          // for the history
 	entry  *waitlist.Entry // nil: no admission
 	answer claimed
 	done   chan struct{}
@@ -144,13 +145,15 @@ type asking struct {
 }
 
 func (c *claim) queue(ctx context.Context, keys keyspace, pipe redis.Pipeliner) asking {
+	a := asking{pipe: pipe}
 	if c.entry != nil {
-		return asking{pipe: pipe, enter: evalEnter(ctx, pipe, keys, c)}
+		a.enter = evalEnter(ctx, pipe, keys, c)
+	} else {
+		a.set = pipe.SetArgs(ctx, keys.pin(c.room), c.pin.Encode(), claimArgs())
+		a.door = pipe.Exists(ctx, keys.door(c.room))
 	}
-	return asking{
-		pipe: pipe, set: pipe.SetArgs(ctx, keys.pin(c.room), c.pin.Encode(), claimArgs()),
-		door: pipe.Exists(ctx, keys.door(c.room)),
-	}
+	c.noteClaim(ctx, keys, pipe)
+	return a
 }
 
 func (a asking) answer() claimed {

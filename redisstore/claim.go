@@ -18,14 +18,14 @@ const pinTTL = time.Hour
 
 // Claim is SET NX GET EX, in a round trip shared with other claims. It returns the current pin and its incarnation, 0
 // if unknown, with waitlist.ErrDoor if the room has a door.
-func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
 		err = ctx.Err()
 	}
 	var answer claimed
 	if err == nil {
-		answer = s.claim(ctx, &claim{room: room, pin: p})
+		answer = s.claim(ctx, &claim{room: room, pin: p, why: why})
 		err = answer.err
 	}
 	if err != nil {

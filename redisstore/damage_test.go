@@ -22,7 +22,7 @@ func TestDamagedKeysDoNotHideTheOthers(t *testing.T) {
 		}
 		defer store.Close()
 		ctx, good := t.Context(), storetest.At("a", 1000, 1)
-		if _, _, err := store.Claim(ctx, "good", good); err != nil {
+		if _, _, err := store.Claim(ctx, "good", good, ""); err != nil {
 			t.Fatal(err)
 		}
 		pipe := server.Raw.Pipeline()

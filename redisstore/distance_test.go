@@ -34,7 +34,7 @@ func TestDistantStoreTakesClaimsWithinTheBudget(t *testing.T) {
 			go func() {
 				limited, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
-				_, _, err := store.Claim(limited, ring.RoomID(fmt.Sprintf("r-%d-%d", tries, i)), storetest.At("a", 1000, uint64(i+1)))
+				_, _, err := store.Claim(limited, ring.RoomID(fmt.Sprintf("r-%d-%d", tries, i)), storetest.At("a", 1000, uint64(i+1)), "")
 				failed <- err
 			}()
 		}

@@ -77,7 +77,7 @@ func TestEveryLossBeginsAIncarnation(t *testing.T) {
 			room := ring.RoomID("after " + name)
 			testkit.Eventually(t, "claim", func() (ok bool) {
 				var err error
-				_, in, err = two.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+				_, in, err = two.Claim(t.Context(), room, storetest.At("a", 1000, 1), "")
 				return err == nil
 			})
 			if before.Has(in) {
@@ -87,7 +87,7 @@ func TestEveryLossBeginsAIncarnation(t *testing.T) {
 			if after == before || present(t, two) != after || present(t, open(t, patient(fleet.Server))) != after {
 				t.Errorf("incarnations %x became %x", before.All(), after.All())
 			}
-			if _, in, err := two.Claim(t.Context(), room, storetest.At("b", 2000, 1)); err != nil || !after.Has(in) {
+			if _, in, err := two.Claim(t.Context(), room, storetest.At("b", 2000, 1), ""); err != nil || !after.Has(in) {
 				t.Errorf("a later claim is in incarnation %x, %v, want %x", in, err, after.All())
 			}
 		})
@@ -101,7 +101,7 @@ func TestSentinelFailoverBeginsAIncarnation(t *testing.T) {
 	fleet := storetest.StartSentinel(t)
 	store := open(t, patient(fleet.Server))
 	before, p := present(t, store), storetest.At("a", 1000, 1)
-	if _, _, err := store.Claim(t.Context(), "kept", p); err != nil {
+	if _, _, err := store.Claim(t.Context(), "kept", p, ""); err != nil {
 		t.Fatal(err)
 	}
 	if n := fleet.Raw.Do(t.Context(), "wait", 2, 10_000).Val(); n != int64(2) {
@@ -110,7 +110,7 @@ func TestSentinelFailoverBeginsAIncarnation(t *testing.T) {
 	fleet.Processes[0].Kill(t)
 	patience := time.After(time.Minute)
 	for {
-		got, in, err := store.Claim(t.Context(), "kept", storetest.At("b", 2000, 2))
+		got, in, err := store.Claim(t.Context(), "kept", storetest.At("b", 2000, 2), "")
 		if err == nil {
 			if got != p || before.Has(in) {
 				t.Errorf("after the failover %v stands, in incarnation %x of before %x", got, in, before.All())
@@ -141,7 +141,7 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	in := make(map[ring.RoomID]pin.Incarnation)
 	for i := range 60 {
 		room := ring.RoomID(fmt.Sprintf("room-%d", i))
-		_, g, err := store.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+		_, g, err := store.Claim(t.Context(), room, storetest.At("a", 1000, 1), "")
 		if err != nil || !before.Has(g) {
 			t.Fatalf("claim in incarnation %x, %v", g, err)
 		}
@@ -156,7 +156,7 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	dead := fleet.Processes[slices.IndexFunc(fleet.Processes, func(p *storetest.Process) bool { return p.Address == address })]
 	dead.Kill(t)
 	for room, g := range in {
-		got, now, err := store.Claim(t.Context(), room, storetest.At("b", 2000, 2))
+		got, now, err := store.Claim(t.Context(), room, storetest.At("b", 2000, 2), "")
 		switch {
 		case g == victim && err == nil:
 			t.Errorf("room %s of the dead master was answered %v", room, got)
@@ -166,7 +166,7 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	}
 	dead.Restart(t)
 	testkit.Eventually(t, "dead master to be used again", func() bool {
-		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3))
+		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3), "")
 		if err == nil && before.Has(g) {
 			t.Fatalf("an empty master is in incarnation %x of before", g)
 		}
@@ -191,7 +191,7 @@ func TestClusterMovesASlot(t *testing.T) {
 	const room, empty = "room-0", 1 // The room lies on the second master; the marker of the first lies in its lowest slot, 0.
 	before := present(t, owner)
 	claimed := func() bool {
-		_, in, err := client.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+		_, in, err := client.Claim(t.Context(), room, storetest.At("a", 1000, 1), "")
 		return err == nil && present(t, owner).Has(in)
 	}
 	testkit.Eventually(t, "claim to be in an incarnation that the owners report", claimed)
@@ -211,7 +211,7 @@ func TestEveryKindIsGivenUpInTime(t *testing.T) {
 			store := open(t, storetest.Server{URL: fmt.Sprintf(form, at)})
 			began := time.Now()
 			for range 3 {
-				if _, _, err := store.Claim(within(t, 300*time.Millisecond), "r", storetest.At("a", 1000, 1)); err == nil {
+				if _, _, err := store.Claim(within(t, 300*time.Millisecond), "r", storetest.At("a", 1000, 1), ""); err == nil {
 					t.Errorf("%s: nobody answered a claim", form)
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -12,7 +14,27 @@ import (
 // People look at a room the day after.
 const historyTTL = 24 * time.Hour
 
-// History has a room's latest swaps, newest first, without those of later versions.
+// claimScript notes a claim that won, once: ARGV = its pin, the change, the last index kept, seconds to live; KEYS = the
+// pin, the history. It follows the claim in its pipeline.
+const claimScript = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
+local last = redis.call('LINDEX', KEYS[2], 0)
+if last and string.sub(last, -#ARGV[2]) == ARGV[2] then return end
+local t = redis.call('TIME')
+redis.call('LPUSH', KEYS[2], string.format('%.0f', tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)) .. '|' .. ARGV[2])
+redis.call('LTRIM', KEYS[2], 0, ARGV[3])
+redis.call('EXPIRE', KEYS[2], ARGV[4])`
+
+// noteClaim asks for no answer: a claim stands without its reason.
+func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipeliner) {
+	if c.why == "" {
+		return
+	}
+	change := pin.Change{Epoch: c.pin.Fence.Epoch, To: c.pin.Node, Why: c.why}
+	pipe.Eval(ctx, claimScript, []string{keys.pin(c.room), keys.history(c.room)},
+		c.pin.Encode(), change.Encode(), pin.MaxChanges-1, int(historyTTL.Seconds()))
+}
+
+// History has a room's latest swaps, and claims with a reason, newest first, without those of later versions.
 func (s *Store) History(ctx context.Context, room ring.RoomID) ([]pin.Change, error) {
 	texts, err := s.client.LRange(ctx, s.keys.history(room), 0, pin.MaxChanges-1).Result()
 	if err != nil {

@@ -18,7 +18,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 	// One client each: what is not sent over a connection that is there already is not sent at all.
 	timed, untimed := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
 	for room, store := range map[ring.RoomID]*Store{"timed": timed, "untimed": untimed} {
-		if _, _, err := store.Claim(t.Context(), room, from); err != nil {
+		if _, _, err := store.Claim(t.Context(), room, from, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestClockThatIsSetIsLearnedAgain(t *testing.T) {
 		store, a, b, c := open(t, patient(server)), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2), storetest.At("c", 1002, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, _, err := store.Claim(ctx, "r", a); err != nil {
+		if _, _, err := store.Claim(ctx, "r", a, ""); err != nil {
 			t.Fatal(err)
 		}
 		if store.sole.clock.latest(ctx) == 0 {
@@ -78,7 +78,7 @@ func TestNowIsTheStoresTime(t *testing.T) {
 		if off := time.Since(store.Now()).Abs(); off > time.Minute {
 			t.Errorf("before the store has said anything the time is off by %v", off)
 		}
-		if _, _, err := store.Claim(t.Context(), "r", storetest.At("a", 1000, 1)); err != nil {
+		if _, _, err := store.Claim(t.Context(), "r", storetest.At("a", 1000, 1), ""); err != nil {
 			t.Fatal(err)
 		}
 		if off := time.Since(store.Now()).Abs(); off > time.Minute {

@@ -10,7 +10,7 @@ import (
 func TestIncarnationIsNotToldWhileWritesAreRefused(t *testing.T) {
 	server := storetest.Start(t, "redis")
 	ctx, store, a := t.Context(), open(t, patient(server)), storetest.At("a", 1000, 1)
-	if _, _, err := store.Claim(ctx, "r", a); err != nil {
+	if _, _, err := store.Claim(ctx, "r", a, ""); err != nil {
 		t.Fatal(err)
 	}
 	before, err := store.Incarnations(ctx)
@@ -28,7 +28,7 @@ func TestIncarnationIsNotToldWhileWritesAreRefused(t *testing.T) {
 			if p, _, err := store.Get(ctx, "r"); p != a || err != nil {
 				t.Errorf("Get = %v, %v, want the pin", p, err)
 			}
-			if _, _, err := store.Claim(ctx, "r", a); err == nil {
+			if _, _, err := store.Claim(ctx, "r", a, ""); err == nil {
 				t.Error("a claim succeeded")
 			}
 			if told, err := store.Incarnations(ctx); err == nil || len(told) != 0 {

@@ -83,7 +83,7 @@ func (m *rosterModel) move(t *rapid.T, frozen bool) {
 	now, _, err := m.Swap(m.t.Context(), rosterRoom, m.pin, next, "")
 	m.must(err)
 	if now.IsZero() {
-		_, _, err = m.Claim(m.t.Context(), rosterRoom, next)
+		_, _, err = m.Claim(m.t.Context(), rosterRoom, next, "")
 		m.must(err)
 	}
 	known := m.ask()

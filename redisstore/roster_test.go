@@ -37,7 +37,7 @@ func newRosterRig(t testing.TB, server storetest.Server) rosterRig {
 
 func (r rosterRig) claim(p pin.Pin) {
 	r.t.Helper()
-	if won, _, err := r.Claim(r.t.Context(), rosterRoom, p); won != p || err != nil {
+	if won, _, err := r.Claim(r.t.Context(), rosterRoom, p, ""); won != p || err != nil {
 		r.t.Fatalf("Claim = %v, %v", won, err)
 	}
 }

@@ -24,7 +24,7 @@ func TestClustersOnOneStoreDoNotMeet(t *testing.T) {
 			defer store.Close()
 			stores[name] = store
 			p := storetest.At(name, 1000, 1)
-			if won, _, err := store.Claim(ctx, "standup", p); won != p || err != nil {
+			if won, _, err := store.Claim(ctx, "standup", p, ""); won != p || err != nil {
 				t.Fatalf("%s claims %v, %v", name, won, err)
 			}
 			present(t, store)

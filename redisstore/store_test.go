@@ -89,8 +89,8 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 			want uint64
 			do   func() error
 		}{
-			{"claim of a new room", 1, func() error { _, _, err := store.Claim(ctx, "r", a); return err }},
-			{"claim of a pinned room", 1, func() error { _, _, err := store.Claim(ctx, "r", b); return err }},
+			{"claim of a new room", 1, func() error { _, _, err := store.Claim(ctx, "r", a, ""); return err }},
+			{"claim of a pinned room", 1, func() error { _, _, err := store.Claim(ctx, "r", b, ""); return err }},
 			{"swap", 1, func() error { _, _, err := store.Swap(ctx, "r", a, b, ""); return err }},
 			{"remove of what does not stand", 1, func() error { _, err := store.Remove(ctx, "r", a); return err }},
 			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
@@ -117,7 +117,7 @@ func TestScanFindsEveryPin(t *testing.T) {
 		for i := range 1500 { // more than one SCAN step
 			room := ring.RoomID(fmt.Sprintf("room {%d} %%7B*?[a]", i))
 			p := storetest.At("a", 1000, uint64(i))
-			if _, _, err := store.Claim(ctx, room, p); err != nil {
+			if _, _, err := store.Claim(ctx, room, p, ""); err != nil {
 				t.Fatal(err)
 			}
 			want[room] = p
@@ -153,7 +153,7 @@ func TestSilentStoreIsGivenUpInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, _, err := store.Claim(ctx, "r", storetest.At("a", 1000, 1)); err == nil {
+	if _, _, err := store.Claim(ctx, "r", storetest.At("a", 1000, 1), ""); err == nil {
 		t.Error("a silent store answered")
 	}
 	if took := time.Since(began); took > 3*time.Second { // 300 ms; go-redis's defaults would take 20 s
@@ -168,7 +168,7 @@ func TestStoreThatComesBackIsUsedAgain(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	store := open(t, storetest.Server{URL: "redis://" + embedded.Addr()})
 	p := storetest.At("a", 1000, 1)
-	if _, _, err := store.Claim(t.Context(), "r", p); err != nil {
+	if _, _, err := store.Claim(t.Context(), "r", p, ""); err != nil {
 		t.Fatal(err)
 	}
 	embedded.Close()

@@ -76,7 +76,7 @@ func TestRepliesThatBreakTheirReadingCostTheirCallers(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 { // more than there are pipelines
 			all.Go(func() {
-				if _, _, err := store.Claim(ctx, "r", at); !errors.Is(err, errBroke) {
+				if _, _, err := store.Claim(ctx, "r", at, ""); !errors.Is(err, errBroke) {
 					t.Errorf("a claim that breaks ends with %v", err)
 				}
 			})
@@ -84,7 +84,7 @@ func TestRepliesThatBreakTheirReadingCostTheirCallers(t *testing.T) {
 		all.Wait()
 		broken.arm("")
 		for room := range ring.RoomID("abcdefgh") {
-			if got, _, err := store.Claim(ctx, ring.RoomID(rune('a'+room)), at); err != nil || got != at {
+			if got, _, err := store.Claim(ctx, ring.RoomID(rune('a'+room)), at, ""); err != nil || got != at {
 				t.Errorf("Claim = %v, %v afterwards", got, err)
 			}
 		}

@@ -24,7 +24,7 @@ const (
 
 // Enter asks for a place in a room with a door and claims p for whom it lets in; a zero p claims nothing. It shares a
 // round trip with other claims. The pin is the current one, zero without one. Errors as of Claim.
-func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	var err error
 	if !p.IsZero() {
 		err = p.Validate()
@@ -34,7 +34,7 @@ func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitli
 	}
 	var answer claimed
 	if err == nil {
-		answer = s.claim(ctx, &claim{room: room, pin: p, entry: &e})
+		answer = s.claim(ctx, &claim{room: room, pin: p, why: why, entry: &e})
 		err = answer.err
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *cappedRoom) come(who string) {
 }
 
 func (c *cappedRoom) enter(who string) {
-	_, _, answer, err := c.store.Enter(c.t.Context(), club, c.pin, entry(who, c.cap))
+	_, _, answer, err := c.store.Enter(c.t.Context(), club, c.pin, "", entry(who, c.cap))
 	c.must(err)
 	switch {
 	case answer.Outcome >= waitlist.Admitted:
@@ -283,7 +283,7 @@ func TestDoorOutlivesTheStore(t *testing.T) {
 		forgets := func() {
 			t.Helper()
 			r.must(r.raw.FlushAll(t.Context()).Err())
-			_, _, err := r.store.Claim(t.Context(), club, mine)
+			_, _, err := r.store.Claim(t.Context(), club, mine, "")
 			r.must(err)
 		}
 		stands := func(limit int, shut bool) {

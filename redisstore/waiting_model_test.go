@@ -101,7 +101,7 @@ func (r waitingRig) show(peers map[string]string) {
 
 func (r waitingRig) enter(e waitlist.Entry) waitlist.Answer {
 	r.t.Helper()
-	_, _, answer, err := r.store.Enter(r.t.Context(), club, storetest.At("a", 1000, 1), e)
+	_, _, answer, err := r.store.Enter(r.t.Context(), club, storetest.At("a", 1000, 1), "", e)
 	r.must(err)
 	return answer
 }

@@ -38,7 +38,7 @@ func TestThousandJoinsAtOnce(t *testing.T) {
 			joins.Go(func() {
 				p := storetest.At("a", 1000+uint64(i), 1)
 				testkit.Eventually(t, "an answer of a busy store", func() bool { // to a repeated question, as after a lost reply
-					_, _, answer, err := nodes[i%len(nodes)].Enter(t.Context(), club, p, entry(fmt.Sprint("user-", i), places))
+					_, _, answer, err := nodes[i%len(nodes)].Enter(t.Context(), club, p, "", entry(fmt.Sprint("user-", i), places))
 					answers[i] = answer
 					return err == nil
 				})
@@ -181,30 +181,30 @@ func TestEnteringIsOneRoundTrip(t *testing.T) {
 		}
 		r.must(r.store.Ping(ctx))
 		present(t, r.store)
-		trips("a claim", func() error { _, _, err := r.store.Claim(ctx, "plain", mine); return err })
+		trips("a claim", func() error { _, _, err := r.store.Claim(ctx, "plain", mine, ""); return err })
 		trips("the first entry", func() error {
-			p, in, a, err := r.store.Enter(ctx, club, mine, entry("ann", 1))
+			p, in, a, err := r.store.Enter(ctx, club, mine, "", entry("ann", 1))
 			if p != mine || in == 0 || a.Outcome != waitlist.Admitted || a.Roster {
 				t.Errorf("ann gets %v in %d, %+v", p, in, a)
 			}
 			return err
 		})
 		trips("a second tab", func() error {
-			p, _, a, err := r.store.Enter(ctx, club, other, entry("ann", 1))
+			p, _, a, err := r.store.Enter(ctx, club, other, "", entry("ann", 1))
 			if p != mine || a.Outcome != waitlist.Inside {
 				t.Errorf("ann gets %v, %+v", p, a)
 			}
 			return err
 		})
 		trips("a full room", func() error {
-			p, _, a, err := r.store.Enter(ctx, club, other, entry("bob", 1))
+			p, _, a, err := r.store.Enter(ctx, club, other, "", entry("bob", 1))
 			if p != mine || a.Outcome != waitlist.Waiting || a.Place != (waitlist.Place{Position: 1, Reason: waitlist.Full}) {
 				t.Errorf("bob gets %v, %+v", p, a)
 			}
 			return err
 		})
 		trips("a claim of a room with a door", func() error {
-			p, _, err := r.store.Claim(ctx, club, other)
+			p, _, err := r.store.Claim(ctx, club, other, "")
 			if p != mine || !errors.Is(err, waitlist.ErrDoor) {
 				t.Errorf("the claim is %v, %v", p, err)
 			}
@@ -222,18 +222,18 @@ func TestWhoWaitsClaimsNothing(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		r := newWaitingRig(t, patient(server))
 		ctx, p := t.Context(), storetest.At("a", 1000, 1)
-		if got, _, a, err := r.store.Enter(ctx, club, p, entry("ann", 0)); !got.IsZero() || a.Outcome != waitlist.Waiting || err != nil {
+		if got, _, a, err := r.store.Enter(ctx, club, p, "", entry("ann", 0)); !got.IsZero() || a.Outcome != waitlist.Waiting || err != nil {
 			t.Errorf("ann gets %v, %+v, %v", got, a, err)
 		}
-		if got, _, a, err := r.store.Enter(ctx, "open", pin.Pin{}, entry("ann", 1)); !got.IsZero() || a.Outcome != waitlist.Admitted || err != nil {
+		if got, _, a, err := r.store.Enter(ctx, "open", pin.Pin{}, "", entry("ann", 1)); !got.IsZero() || a.Outcome != waitlist.Admitted || err != nil {
 			t.Errorf("without a pin ann gets %v, %+v, %v", got, a, err)
 		}
 		r.must(r.raw.Set(ctx, pinKey(club), "garbage", 0).Err())
 		var corrupt *pin.CorruptError
-		if _, _, _, err := r.store.Enter(ctx, club, p, entry("ann", 1)); !errors.As(err, &corrupt) || corrupt.Raw != "garbage" {
+		if _, _, _, err := r.store.Enter(ctx, club, p, "", entry("ann", 1)); !errors.As(err, &corrupt) || corrupt.Raw != "garbage" {
 			t.Errorf("a corrupt pin is %v", err)
 		}
-		if _, _, err := r.store.Claim(ctx, club, p); !errors.As(err, &corrupt) || !errors.Is(err, waitlist.ErrDoor) {
+		if _, _, err := r.store.Claim(ctx, club, p, ""); !errors.As(err, &corrupt) || !errors.Is(err, waitlist.ErrDoor) {
 			t.Errorf("a corrupt pin behind a door is %v", err)
 		}
 	})

@@ -73,6 +73,9 @@ func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	return r.nodes[r.owners[r.search(hash32(string(room)))]], true
 }
 
+// Hash is where room lies on the ring.
+func Hash(room RoomID) uint32 { return hash32(string(room)) }
+
 // Nodes are in ascending order, in a new slice.
 func (r *Ring) Nodes() []NodeID {
 	if r == nil {

@@ -24,7 +24,7 @@ import (
 // doorless is a cluster whose store has no doors: everybody is let in.
 type doorless struct{}
 
-func (doorless) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+func (doorless) Enter(context.Context, ring.RoomID, pin.Pin, string, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	return pin.Pin{}, 0, waitlist.Answer{Outcome: waitlist.Admitted}, nil
 }
 
@@ -37,7 +37,7 @@ func (doorless) Door(context.Context, ring.RoomID, waitlist.Order) (waitlist.Doo
 // doors is what a signaling node and its placer need of a store.
 type doors interface {
 	Doors
-	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error)
+	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error)
 }
 
 func (p *fakePlacer) behind() doors {
@@ -54,7 +54,7 @@ func (p *fakePlacer) Enter(ctx context.Context, room ring.RoomID, expect headroo
 	if err != nil && !errors.Is(err, waitlist.ErrDoor) && !errors.As(err, new(*orchestrator.NoHeadroomError)) {
 		return pin.Pin{}, waitlist.Answer{}, err
 	}
-	_, _, answer, fault := p.behind().Enter(ctx, room, at, e)
+	_, _, answer, fault := p.behind().Enter(ctx, room, at, "", e)
 	switch {
 	case fault != nil:
 		return pin.Pin{}, answer, errors.Join(orchestrator.ErrStoreUnavailable, fault)
@@ -286,7 +286,7 @@ func TestDoorWithoutStore(t *testing.T) {
 
 type awayDoors struct{ doorless }
 
-func (awayDoors) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+func (awayDoors) Enter(context.Context, ring.RoomID, pin.Pin, string, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	return pin.Pin{}, 0, waitlist.Answer{}, errNobody
 }
 
@@ -326,7 +326,7 @@ func TestPlacesAreCoalesced(t *testing.T) {
 	r.show("ann")
 	const ahead = 30
 	for i := range ahead {
-		if _, _, _, err := r.placer.behind().Enter(t.Context(), "lobby", pin.Pin{}, waitlist.Entry{Identity: fmt.Sprint("user-", i), Cap: 1, Wait: true}); err != nil {
+		if _, _, _, err := r.placer.behind().Enter(t.Context(), "lobby", pin.Pin{}, "", waitlist.Entry{Identity: fmt.Sprint("user-", i), Cap: 1, Wait: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

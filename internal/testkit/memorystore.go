@@ -140,7 +140,7 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 }
 
 // Claim is SET NX GET.
-func (s *MemoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (s *MemoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, 0, err
 	}
@@ -151,12 +151,15 @@ func (s *MemoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (p
 		return stands, s.in, err
 	}
 	s.set(room, p)
+	if why != "" {
+		s.note(room, pin.Change{Epoch: p.Fence.Epoch, To: p.Node, Why: why})
+	}
 	return p, s.in, nil
 }
 
 // Enter lets everybody in.
-func (s *MemoryStore) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, _ waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
-	stands, in, err := s.Claim(ctx, room, p)
+func (s *MemoryStore) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, _ waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+	stands, in, err := s.Claim(ctx, room, p, why)
 	return stands, in, waitlist.Answer{Outcome: waitlist.Admitted}, err
 }
 
@@ -206,13 +209,19 @@ func (s *MemoryStore) replace(ctx context.Context, room ring.RoomID, raw string,
 		return read(room, text)
 	}
 	s.set(room, next)
-	noted.At, noted.Epoch, noted.To = time.Now(), next.Fence.Epoch, next.Node
+	noted.Epoch, noted.To = next.Fence.Epoch, next.Node
+	s.note(room, noted)
+	return next, nil
+}
+
+// note needs mu.
+func (s *MemoryStore) note(room ring.RoomID, noted pin.Change) {
 	if s.changes == nil {
 		s.changes = make(map[ring.RoomID][]pin.Change)
 	}
+	noted.At = time.Now()
 	changes := slices.Insert(s.changes[room], 0, noted)
 	s.changes[room] = changes[:min(len(changes), pin.MaxChanges)]
-	return next, nil
 }
 
 // Get is false without a pin.

@@ -201,7 +201,7 @@ type memory map[ring.RoomID]pin.Pin
 
 const incarnation pin.Incarnation = 1
 
-func (m memory) Claim(_ context.Context, id ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (m memory) Claim(_ context.Context, id ring.RoomID, p pin.Pin, _ string) (pin.Pin, pin.Incarnation, error) {
 	if stands, ok := m[id]; ok {
 		return stands, incarnation, nil
 	}
@@ -227,7 +227,7 @@ func (m memory) Repair(context.Context, ring.RoomID, string, pin.Pin) (pin.Pin, 
 	return pin.Pin{}, errors.ErrUnsupported
 }
 
-func (m memory) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+func (m memory) Enter(context.Context, ring.RoomID, pin.Pin, string, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	return pin.Pin{}, 0, waitlist.Answer{}, errors.ErrUnsupported
 }
 

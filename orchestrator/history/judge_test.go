@@ -126,7 +126,7 @@ func TestRecordKeepsOnlyUnansweredWritesThatTookEffect(t *testing.T) {
 				l, asks := &link{world: w}, newCaller(1, "a", 1)
 				for i := range uint64(50) {
 					ctx, cancel := context.WithTimeout(asks.with(t.Context()), 2*time.Millisecond) // Shorter than a round trip.
-					_, _, err := l.Claim(ctx, room, pin.Pin{Fence: pin.Fence{Epoch: i + 1, Nonce: 1}, Node: "n", Boot: "b"})
+					_, _, err := l.Claim(ctx, room, pin.Pin{Fence: pin.Fence{Epoch: i + 1, Nonce: 1}, Node: "n", Boot: "b"}, "")
 					cancel()
 					if err == nil {
 						t.Fatal("a claim was answered")

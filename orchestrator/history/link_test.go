@@ -186,12 +186,12 @@ func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 }
 
 // Claim is of PinStore.
-func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin, _ string) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{next: p})
 }
 
 // Enter is of PinStore; these histories are of rooms without doors.
-func (l *link) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+func (l *link) Enter(context.Context, ring.RoomID, pin.Pin, string, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	return pin.Pin{}, 0, waitlist.Answer{}, errors.ErrUnsupported
 }
 

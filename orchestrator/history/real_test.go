@@ -59,9 +59,9 @@ func (s *watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)
 	return found, nil
 }
 
-func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Incarnation, err error) {
+func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin, why string) (found pin.Pin, in pin.Incarnation, err error) {
 	found, err = s.wrote(ctx, write{next: p}, func() (pin.Pin, error) {
-		found, in, err = s.Store.Claim(ctx, r, p)
+		found, in, err = s.Store.Claim(ctx, r, p, why)
 		return found, err
 	})
 	return found, in, err

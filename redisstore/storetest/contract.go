@@ -14,7 +14,7 @@ import (
 
 // Store is what orchestrator.PinStore, pinowner.LeaseStore and failover.Pins ask for.
 type Store interface {
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error)
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error)
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error)
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
@@ -74,7 +74,7 @@ func contractClaim(t *testing.T, store Store, back Back) {
 	}
 	back.Lose("claim")
 	expect(t, "claim after expiry", b)(claim(ctx, store, "claim", b))
-	if _, _, err := store.Claim(ctx, "claim", pin.Pin{}); err == nil {
+	if _, _, err := store.Claim(ctx, "claim", pin.Pin{}, ""); err == nil {
 		t.Error("a pin that is not valid was claimed")
 	}
 }
@@ -82,11 +82,23 @@ func contractClaim(t *testing.T, store Store, back Back) {
 func contractHistory(t *testing.T, store Store) {
 	ctx, room := t.Context(), ring.RoomID("history")
 	now := At("n0", 1000, 1)
-	if _, _, err := store.Claim(ctx, room, now); err != nil {
+	if _, _, err := store.Claim(ctx, room, now, ""); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := store.History(ctx, room); len(h) != 0 || err != nil {
 		t.Errorf("the history of a claim is %+v, %v", h, err)
+	}
+	reasoned, other, why := ring.RoomID("history-of-a-claim"), At("n1", 1001, 2), pin.PassedOver+"a (101 %)"
+	for range 2 { // the second as after a lost reply
+		if _, _, err := store.Claim(ctx, reasoned, now, why); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := store.Claim(ctx, reasoned, other, pin.PassedOver+"b (102 %)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, err := store.History(ctx, reasoned); len(h) != 1 || err != nil || !h[0].IsClaim() || h[0].Epoch != 1000 || h[0].To != "n0" || h[0].Why != why || time.Since(h[0].At).Abs() > time.Hour {
+		t.Errorf("the history of a claim with a reason is %+v, %v", h, err)
 	}
 	const moves = pin.MaxChanges + 4
 	for n := range uint64(moves) {
@@ -142,7 +154,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		room := ring.RoomID(fmt.Sprintf("repair-%d", i))
 		back.Damage(room, damage)
 		for name, err := range map[string]error{
-			"Claim":   third(store.Claim(ctx, room, a)),
+			"Claim":   third(store.Claim(ctx, room, a, "")),
 			"Swap":    third(store.Swap(ctx, room, b, a, "")),
 			"Get":     third(store.Get(ctx, room)),
 			"Prolong": second(store.Prolong(ctx, room)),
@@ -164,7 +176,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 	var corrupt *pin.CorruptError
 	for _, err := range []error{
 		third(store.Get(ctx, "misused")), second(store.Prolong(ctx, "misused")),
-		third(store.Swap(ctx, "misused", b, a, "")), third(store.Claim(ctx, "misused", a)),
+		third(store.Swap(ctx, "misused", b, a, "")), third(store.Claim(ctx, "misused", a, "")),
 	} {
 		if !errors.As(err, &corrupt) {
 			t.Fatalf("a key of another type: %v, want a *pin.CorruptError", err)
@@ -182,7 +194,7 @@ func contractLater(t *testing.T, store Store, back Back) {
 	ctx, room, a, b := t.Context(), ring.RoomID("later"), At("a", 1000, 1), At("b", 1001, 2)
 	back.Damage(room, Later)
 	for name, err := range map[string]error{
-		"Claim":   third(store.Claim(ctx, room, a)),
+		"Claim":   third(store.Claim(ctx, room, a, "")),
 		"Swap":    third(store.Swap(ctx, room, b, a, "")),
 		"Get":     third(store.Get(ctx, room)),
 		"Prolong": second(store.Prolong(ctx, room)),
@@ -315,7 +327,7 @@ func contractIncarnation(t *testing.T, store Store) {
 	for i := range 20 { // on a cluster they meet every master
 		room := ring.RoomID(fmt.Sprintf("incarnation-%d", i))
 		for n := range uint64(2) {
-			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
+			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1), ""); err != nil || !pin.IncarnationsOf(present).Has(in) {
 				t.Fatalf("a claim is in incarnation %x, %v, want one of %x", in, err, present)
 			}
 			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1), ""); err != nil || !pin.IncarnationsOf(present).Has(in) {
@@ -331,7 +343,7 @@ func contractIncarnation(t *testing.T, store Store) {
 func contractCancelled(t *testing.T, store Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := store.Claim(ctx, "cancelled", At("a", 1000, 1))
+	_, _, err := store.Claim(ctx, "cancelled", At("a", 1000, 1), "")
 	if err == nil || errors.Is(err, pin.ErrCorrupt) {
 		t.Errorf("Claim with a cancelled context = %v, want an error that is no answer", err)
 	}
@@ -381,7 +393,7 @@ func third[T any](_ pin.Pin, _ T, err error) error { return err }
 
 // claim leaves the incarnation out.
 func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
-	winner, _, err := store.Claim(ctx, room, p)
+	winner, _, err := store.Claim(ctx, room, p, "")
 	return winner, err
 }
 

@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// passed is a node before the chosen one, and why it was not taken.
+type passed struct {
+	node  ring.NodeID
+	share float64 // load/ceiling with the room
+	why   string
+}
+
+const maxPassed = 3 // in the history, where they were more
+
+// passedOver judges the nodes before the chosen one as choose did. Who is avoided is no news. It needs mu.
+func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidance, need headroom.Egress, made choice) []passed {
+	if owner, _ := view.Ring.Owner(room); owner == made.node {
+		return nil
+	}
+	var over []passed
+	limit := bound(l.totals(), need)
+	for c := range l.walk(view, room, avoid) {
+		if c.node == made.node || len(over) == maxPassed {
+			break
+		}
+		why := string(judge(c, need, limit))
+		switch c.barred {
+		case barDead, barRefusedThis:
+			continue
+		case "":
+		default:
+			why = string(c.barred)
+		}
+		over = append(over, passed{node: c.node, share: c.load.Plus(need).Share(c.ceiling), why: why})
+	}
+	return over
+}
+
+// because adds the nodes passed over to why; either may be empty.
+func because(why string, over []passed) string {
+	if len(over) == 0 {
+		return why
+	}
+	var out strings.Builder
+	out.WriteString(why)
+	if why != "" {
+		out.WriteString("; ")
+	}
+	out.WriteString(pin.PassedOver)
+	for i, p := range over {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		fmt.Fprintf(&out, "%s (%.0f %% with the room: %s)", p.node, 100*p.share, p.why)
+	}
+	return out.String()
+}

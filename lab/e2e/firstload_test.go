@@ -78,6 +78,7 @@ func loadFirst(t *testing.T, address string) (load firstLoad) {
 		t.Fatal(err)
 	}
 	p.sees(t, "itself", "globalThis.pictureMs > 0")
+	p.mustEval(t, "Promise.all(['/page/stage.js', '/holdfast/index.js'].map((name) => import(name))).then(() => true)", nil)
 	p.mustEval(t, loaded, &load)
 	return load
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -68,6 +71,32 @@ func TestThePage(t *testing.T) {
 		stranger := openPage(t, "Stranger", callAddress(c.URL(), "page", "Stranger", url.Values{"token": {"forged"}}))
 		stranger.sees(t, "why it may not join", `document.querySelector('#problem').textContent.startsWith('This link is not valid here.') && document.querySelector('#stage').hidden`)
 	})
+	t.Run("not loaded", func(t *testing.T) { loadsNoCall(t, c) })
+}
+
+// loadsNoCall joins while what only a call needs cannot be loaded, and once more when it can.
+func loadsNoCall(t *testing.T, c *devcluster.Cluster) {
+	tab, ada := openTab(t, "Ada")
+	blocks := func(patterns ...*network.BlockPattern) {
+		t.Helper()
+		if _, err := chromedp.Call(tab, network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: patterns}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	blocks(&network.BlockPattern{URLPattern: "*://*:*/page/stage.js", Block: true})
+	if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "late", "Ada", url.Values{"autojoin": {"0"}}))); err != nil {
+		t.Fatal(err)
+	}
+	const join = `(document.querySelector('#join').requestSubmit(), true)`
+	ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
+	ada.mustEval(t, join, nil)
+	ada.sees(t, "why it is in no call", `document.querySelector('#problem').textContent.startsWith('The server cannot be reached.') && document.querySelector('#stage').hidden`)
+	blocks()
+	ada.mustEval(t, join, nil)
+	ada.sees(t, "the call", `globalThis.call?.state === 'live' && !document.querySelector('#stage').hidden`)
 }
 
 func chats(t *testing.T, ada, alan *participant) {

@@ -1,6 +1,6 @@
 // Before a call: a name, a room, a look at oneself, and the devices.
 
-import { attach } from '../holdfast/index.js';
+import { attach } from '../holdfast/attach.js';
 import { DevicePicker } from './device-picker.js';
 import { find, make } from './elements.js';
 import { Level } from './level.js';

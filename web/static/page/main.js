@@ -1,6 +1,6 @@
 // The page: lobby, stage, lobby.
 
-import { Call, CallError } from '../holdfast/index.js';
+import { CallError } from '../holdfast/errors.js';
 import { keepChoices, readChoices } from './choices.js';
 import { Devices } from './devices.js';
 import { find } from './elements.js';
@@ -13,7 +13,6 @@ import { Reachable } from './reachable.js';
 import { showRings } from './ring-card.js';
 import { Ringing } from './ringing.js';
 import { missedMessage, missedRing, ofCall, whileTrying } from './sentences.js';
-import { Stage } from './stage.js';
 import { fetchToken, inDevelopment, invitationTemplate, readToken } from './tokens.js';
 import { showWhoIsHere } from './whos-here.js';
 import { say, sayAll } from './words.js';
@@ -25,7 +24,6 @@ const link = readToken(linkToken);
 if (linkToken !== '') find('#to-check', HTMLAnchorElement).hash = new URLSearchParams({ token: linkToken }).toString();
 const devices = new Devices(parameters, link);
 const ringing = new Ringing();
-const stage = new Stage(devices, ringing);
 const lobby = new Lobby(devices, {
   name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
   onName: (name) => call || reachable.open(name),
@@ -33,8 +31,12 @@ const lobby = new Lobby(devices, {
 const reachable = new Reachable(ringing, { token: linkToken, message: link.message }, (message) => missed(missedMessage(message)));
 /** In dev, who opened the room and not an invitation to it runs it. */
 let host = parameters.host || parameters.room === '' || history.state?.host === true;
-/** @type {Call | null} */
+/** @type {import('../holdfast/call.js').Call | null} */
 let call = null;
+/** @type {object | null} the join that waits for callParts */
+let waits = null;
+/** @type {ReturnType<typeof loadParts> | null} */
+let parts = null;
 
 addEventListener('pagehide', () => {
   ringing.stopAll();
@@ -57,14 +59,30 @@ async function start() {
   const { name, room } = lobby.values;
   const joins = parameters.autojoin && name !== '' && room !== '';
   lobby.setBusy(joins);
+  if (joins) callParts().catch(() => {}); // join says so
   await loaded();
   lobby.preview();
   if (!joins) reachable.open(name);
   await devices.open();
+  callParts().catch(() => {});
   if (!joins) return;
   // Elsewhere a link would put whoever opens it before a stranger's eyes.
   if (await inDevelopment()) join(name, room);
   else lobby.setBusy(false);
+}
+
+/** What only a call needs, loaded once: it is most of the page, and one's own picture does not wait for it. */
+function callParts() {
+  parts ??= loadParts().catch((error) => {
+    parts = null;
+    throw error;
+  });
+  return parts;
+}
+
+async function loadParts() {
+  const [{ Call }, { Stage }] = await Promise.all([import('../holdfast/call.js'), import('./stage.js')]);
+  return { Call, stage: new Stage(devices, ringing) };
 }
 
 /** @returns {Promise<void>} */
@@ -81,7 +99,7 @@ function loaded() {
  * @param {boolean} [encrypts]
  */
 async function join(name, room, encrypts = lobby.encrypts) {
-  if (call) return;
+  if (call || waits) return;
   lobby.setBusy(true);
   keepChoices({ name });
   const key = encrypts ? linkKey || madeKey() : '';
@@ -90,6 +108,15 @@ async function join(name, room, encrypts = lobby.encrypts) {
     end(canEncrypt ? ofCall({ code: 'bad_key', message: '' }) : ofCall({ code: 'cannot_encrypt', message: '' }));
     return;
   }
+  const attempt = waits = {};
+  const loading = await callParts().catch(() => null);
+  if (waits !== attempt) return; // Cancelled.
+  waits = null;
+  if (!loading) {
+    end(ofCall({ code: 'unreachable', message: '' }));
+    return;
+  }
+  const { Call, stage } = loading;
   const encryption = secret && new Encryption(secret);
   const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, rejectAnswers } = parameters;
   const createTransform = encryption?.createTransform.bind(encryption);
@@ -136,6 +163,7 @@ async function wayTo(room) {
   if (linkToken === '' || link.room === '' || link.room === room) {
     return () => {
       call?.leave();
+      waits = null;
       host = false;
       lobby.room = room;
       join(lobby.values.name, room, false);
@@ -167,7 +195,7 @@ function cancel() {
 }
 
 /**
- * @param {Call} joining
+ * @param {import('../holdfast/call.js').Call} joining
  * @param {string} name
  * @param {string} room
  */
@@ -218,7 +246,7 @@ function remember(room) {
  * @param {string} [room] where one was in it
  */
 function end(problem, room = '') {
-  call = null;
+  [call, waits] = [null, null];
   lobby.setBusy(false);
   lobby.wait(null);
   lobby.show();

@@ -1,6 +1,6 @@
 // On the start page: one is reached there by the address's token, in dev by the name in the field.
 
-import { Presence } from '../holdfast/index.js';
+import { Presence } from '../holdfast/presence.js';
 import { fetchToken, inDevelopment } from './tokens.js';
 
 /** A room that a token in dev has to name; nobody joins it. */

@@ -1,6 +1,6 @@
 // From the address, or, in dev, from the cluster.
 
-import { CallError } from '../holdfast/index.js';
+import { CallError } from '../holdfast/errors.js';
 
 /**
  * @param {string} given the address's token

@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -75,25 +76,37 @@ func differ(a, b headroom.Egress) bool {
 
 func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
-const loadWindow = time.Second
+const (
+	loadWindow     = time.Second
+	shortestWindow = loadWindow * 3 / 4
+)
 
 // meter turns a counter into a rate. It is not safe for concurrent use.
 type meter struct {
-	at    time.Time
-	count headroom.Egress // in total
-	rate  headroom.Egress
+	shortest time.Duration // window; 0: shortestWindow
+	at       time.Time
+	count    headroom.Egress // in total
+	rate     headroom.Egress
+	people   int // connected at the end of the window
+	covered  int // connected during all of it
 }
 
 // observe takes the counter and returns the last window's rate.
 func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
+	return m.observeOf(total, 0, now)
+}
+
+// observeOf is observe of people who are connected now.
+func (m *meter) observeOf(total headroom.Egress, people int, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {
-		m.at, m.count = now, total
+		m.at, m.count, m.people = now, total, people
 		return m.rate
 	}
-	if elapsed < loadWindow/2 {
+	if elapsed < cmp.Or(m.shortest, shortestWindow) {
 		return m.rate
 	}
+	m.covered, m.people = min(m.people, people), people
 	perSecond := func(now, before uint64) uint64 {
 		return uint64(float64(now-min(before, now)) / elapsed.Seconds())
 	}

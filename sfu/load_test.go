@@ -67,6 +67,29 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+// Who came during a window is not measured by it, and a second look at one measures nobody.
+func TestMeterCoversWhoWasThereAllTheWhile(t *testing.T) {
+	var m meter
+	at := time.UnixMilli(1769000000000)
+	for i, look := range []struct {
+		after           time.Duration
+		bits            uint64
+		people, covered int
+		rate            uint64
+	}{
+		{0, 0, 0, 0, 0},
+		{900 * time.Millisecond, 0, 4, 0, 0},
+		{1000 * time.Millisecond, 100, 4, 0, 0},
+		{1900 * time.Millisecond, 1000, 3, 3, 1000},
+		{1950 * time.Millisecond, 1100, 5, 3, 1000},
+	} {
+		rate := m.observeOf(headroom.Egress{BitsPerSecond: look.bits}, look.people, at.Add(look.after)).BitsPerSecond
+		if m.covered != look.covered || rate != look.rate {
+			t.Errorf("look %d: %d bit/s of %d people, want %d of %d", i, rate, m.covered, look.rate, look.covered)
+		}
+	}
+}
+
 // A room is charged what it sends as soon as everybody in it is measured, and its signaling nodes are told.
 func TestARoomIsChargedWhatItSends(t *testing.T) {
 	s := newStage(t, "one")

@@ -121,10 +121,11 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case r := <-n.starting:
 			rooms.Go(func() { n.serve(roomsCtx, r) })
-		case now := <-tick.C:
-			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(now) })
-		case now := <-divide.C:
-			n.panics.Survives(n.log, "sharing the egress broke", func() { n.share(now) })
+		// The counters are read now, however old the tick is.
+		case <-tick.C:
+			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(time.Now()) })
+		case <-divide.C:
+			n.panics.Survives(n.log, "sharing the egress broke", func() { n.share(time.Now()) })
 		case err = <-broken:
 			running = false
 		case <-ctx.Done():
@@ -267,19 +268,18 @@ func (n *Node) floorNow(now time.Time) headroom.Egress {
 
 func (n *Node) measure(now time.Time) {
 	rooms := n.openRooms()
-	rates, covered := make([]headroom.Egress, len(rooms)), make([]int, len(rooms))
+	rates := make([]headroom.Egress, len(rooms))
 	for i, r := range rooms {
-		stats, connected := r.media.Stats(), int(r.connected.Load())
-		rates[i] = r.meter.observe(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, now)
-		covered[i], r.waited = min(r.waited, connected), connected
-		r.tellEgress(rates[i], covered[i], now)
+		stats := r.media.Stats()
+		rates[i] = r.meter.observeOf(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, int(r.connected.Load()), now)
+		r.tellEgress(rates[i], r.meter.covered, now)
 	}
 	sent := n.socket.Stats()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.measured = n.socketed.observe(headroom.Egress{BitsPerSecond: sent.Bytes * 8, PacketsPerSecond: sent.Packets}, now)
 	for i, r := range rooms {
-		r.measured, r.covered = rates[i], covered[i]
+		r.measured, r.covered = rates[i], r.meter.covered
 	}
 }
 

@@ -64,7 +64,6 @@ type room struct {
 	connected atomic.Int64 // peers whose transport is up
 
 	meter    meter           // of Node.measure
-	waited   int             // connected at the last measurement; of Node.measure
 	toldAt   time.Time       // when egress was told last; of Node.measure
 	told     headroom.Egress // of Node.measure
 	measured headroom.Egress // guarded by Node.mu

@@ -82,6 +82,7 @@ export class LiveMove {
       lookMs: LOOK_MS,
       mediaExpected: () => false, // The others may be on their way.
       secured: () => {},
+      unreached: () => {},
       discarded: () => {},
     });
   }

@@ -348,10 +348,8 @@ export class Media extends EventTarget {
         this.#gap.mark();
         this.#adopt(transport);
       },
-      discarded: (transport) => {
-        this.#tellWay(transport, '');
-        this.#connections.carry(this.#connections.usable);
-      },
+      unreached: (transport) => this.#tellWay(transport, ''),
+      discarded: () => this.#connections.carry(this.#connections.usable),
       read: ({ sdp }, { how }) => this.#faults.read(sdp, how),
     };
   }

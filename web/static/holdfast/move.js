@@ -18,6 +18,7 @@ import { Aborted, wait } from './wait.js';
  * @property {() => boolean} mediaExpected whether somebody's media should arrive
  * @property {(step: Step) => void} began an attempt begins
  * @property {(transport: Transport) => void} secured the node is reached: its tracks can be shown
+ * @property {(transport: Transport) => void} unreached the node answered, and no way of media leads there
  * @property {(transport: Transport) => void} discarded a new connection failed and was closed
  * @property {number} [lookMs] between two looks at the statistics, where there is no hurry
  * @property {(answer: Answer, step: Step) => string} read the answer's SDP (the place for the test fault)
@@ -136,6 +137,7 @@ export class Move {
       signal,
     });
     this.#check();
+    if (verdict === 'dark') this.#around.unreached(transport);
     // Without media to expect, or with RTCP alone (the others are on their way), it is as good as it can be.
     const arrived = verdict === 'alive' || verdict === 'quiet' || (verdict === 'secured' && !this.#around.mediaExpected());
     return arrived ? { transport, answer } : 'timeout';

@@ -63,6 +63,13 @@ export class Transport extends EventTarget {
   #ssrcs = new Set();
   /** @type {import('./ways.js').Ways} */
   #ways = {};
+  /**
+   * Of the last look at the statistics, and of the last one before the present ICE restart.
+   * @type {ReadonlySet<string>}
+   */
+  #entries = new Set();
+  /** @type {ReadonlySet<string>} */
+  #former = new Set();
   #answered = { fingerprint: '', sessionId: '' };
   /**
    * Ends an open question for statistics.
@@ -139,6 +146,7 @@ export class Transport extends EventTarget {
     const prepared = iceRestart ? this.#prepared : null;
     this.#outdate();
     if (iceRestart) this.#configure();
+    if (iceRestart) this.#former = this.#entries;
     const made = prepared ?? await this.#createOffer(iceRestart);
     /** @type {Promise<void> | undefined} */
     let setting;
@@ -243,7 +251,8 @@ export class Transport extends EventTarget {
   async stats() {
     const report = new Map(await this.#report());
     const stats = readStats(report);
-    this.#ways = learnWays(this.#ways, report, this.#pc.getConfiguration().iceServers?.some(({ urls }) => [urls].flat().some((url) => /^turns?:/.test(url))) ?? false);
+    this.#ways = learnWays(this.#ways, report, this.#pc.getConfiguration().iceServers?.some(({ urls }) => [urls].flat().some((url) => /^turns?:/.test(url))) ?? false, this.#former);
+    this.#entries = new Set(report.keys());
     this.#seen = stats.transport;
     this.#ssrcs = new Set(stats.received.keys());
     return stats;

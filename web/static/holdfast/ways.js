@@ -11,12 +11,14 @@ const UNANSWERED = 3;
  * @param {Ways} before
  * @param {Map<string, any>} entries of an RTCStatsReport
  * @param {boolean} relays whether the connection has any
+ * @param {ReadonlySet<string>} [former] entries that say nothing: they lead to another node, or to the same one before an ICE restart
  * @returns {Ways}
  */
-export function learnWays(before, entries, relays) {
+export function learnWays(before, entries, relays, former = new Set()) {
   /** @type {Ways} */
   const ways = relays ? { TURN: null, ...before } : { ...before };
   for (const entry of entries.values()) {
+    if (former.has(entry.id)) continue;
     if (entry.type === 'local-candidate' && entry.candidateType === 'relay') ways.TURN = true;
     const local = entry.type === 'candidate-pair' ? entries.get(entry.localCandidateId) : undefined;
     if (!local || local.candidateType === 'relay') continue;

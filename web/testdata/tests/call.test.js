@@ -243,6 +243,19 @@ test('who may not watch is told', async (t) => {
   equal([call.errors, cluster.heard.some(({ type }) => type === 'watch')], [['not_watched'], false]);
 });
 
+if (able) test('a restart that finds no way to its node is told, and the way that is found later', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  cluster.node.kill();
+  cluster.unreachable = true;
+  cluster.move('n2', { attemptMs: 1500 });
+  await eventually(() => cluster.paths.length === 1, 'told');
+  equal(cluster.paths, [{ way: '', udp: false }], 'the way to the former node says nothing');
+  cluster.unreachable = false;
+  await eventually(() => cluster.paths.length === 2, 'told again');
+  equal([cluster.paths[1].way, cluster.paths[1].udp], ['UDP', true]);
+  await flowing(call, video);
+});
+
 test('the socket and the node die together: one resume, one restart', async (t) => {
   const { cluster, call, video } = await joined(t);
   const migrated = done(call);

@@ -67,6 +67,8 @@ test('ways that were tried, and which answered, are remembered', () => {
   equal(settledWays(fallen), { UDP: false, TCP: true, TURN: true });
   const later = learnWays(fallen, entries(...locals.slice(0, 2), pair('u', { state: 'succeeded' }), pair('t', { state: 'failed' })), false);
   equal(settledWays(later), { UDP: true, TCP: true, TURN: true });
+  const restarted = learnWays({}, entries(...locals, pair('u', { id: 'old', state: 'succeeded' }), pair('u', { id: 'new', requestsSent: 20 })), true, new Set(['r', 'old']));
+  equal(settledWays(restarted), { UDP: false, TURN: false }, 'what led to another node says nothing');
 });
 
 test('the server is told of each other way than UDP, once', () => {

@@ -85,6 +85,10 @@ export class FakeCluster {
   joinError = null;
   permissions = {};
   resumeReply = {};
+  /** Of media, as clients have told. */
+  paths = [];
+  /** Whether answers lead nowhere. */
+  unreachable = false;
 
   constructor(stream) {
     this.stream = stream;
@@ -151,7 +155,10 @@ export class FakeCluster {
   }
 
   async hear(socket, message) {
-    if (message.type === 'ping') return;
+    if (message.type === 'ping') {
+      if (message.path) this.paths.push(message.path);
+      return;
+    }
     this.heard.push(message);
     const { roster } = this;
     const place = { node: this.nodeName, epoch: this.epoch };
@@ -178,7 +185,8 @@ export class FakeCluster {
       this.say({ type: 'offer-rejected', id: offer.id, code: 'internal', message: 'No.', epoch: place.epoch });
       return;
     }
-    const sdp = await node.answer(offer);
+    let sdp = await node.answer(offer);
+    if (this.unreachable) sdp = sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 9');
     this.say({ type: 'answer', id: offer.id, sdp, ...place });
     // As a node does that makes one slot after the other.
     if (place.epoch === this.epoch && !offer.fresh) this.say({ type: 'slots', slots: this.slots().slice(0, 1), epoch: place.epoch });

@@ -185,6 +185,9 @@ func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control
 		}
 	}
 	host = strings.Trim(host, "[]")
+	if n.turn.at.TLS != nil && net.ParseIP(host) != nil {
+		n.log.Warn("Firefox takes no TURN over TLS from an address: name this node by --turn-public", "host", host)
+	}
 	config := relay.DefaultConfig()
 	config.Address, config.Secrets, config.Media = relayAddress(host, n.turn.at), key.RelaySecrets, relay.NewGossiped(n.cluster)
 	config.MaxAllocations, config.Panics = f.TurnAllocations, guard

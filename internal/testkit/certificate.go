@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -15,22 +16,15 @@ import (
 	"time"
 )
 
-// Certificate writes a self-signed one for these addresses or names, and its key, to new files.
+// Certificate writes one for these addresses or names, followed by that of the authority that signed it, and its key, to new files.
+// Firefox takes no server's certificate that may sign others.
 func Certificate(t testing.TB, hosts ...string) (certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	authority := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority of a test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
+	authorityCert, authorityKey := signed(t, authority, nil, nil)
+	template := &x509.Certificate{KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -38,25 +32,50 @@ func Certificate(t testing.TB, hosts ...string) (certFile, keyFile string) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, key := signed(t, template, authority, authorityKey)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+	for file, blocks := range map[string][]*pem.Block{
+		certFile: {{Type: "CERTIFICATE", Bytes: cert}, {Type: "CERTIFICATE", Bytes: authorityCert}},
+		keyFile:  {{Type: "PRIVATE KEY", Bytes: private}},
+	} {
+		var text []byte
+		for _, block := range blocks {
+			text = append(text, pem.EncodeToMemory(block)...)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return certFile, keyFile
 }
 
-// Trusting accepts the certificate of the file and no other.
+// signed makes a certificate with a key of its own; without a parent it signs itself.
+func signed(t testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
+		t.Fatal(err)
+	}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// Trusting accepts the certificate of the file, and others of its authority.
 func Trusting(t testing.TB, certFile string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(certFile)

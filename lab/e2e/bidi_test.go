@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -171,12 +173,12 @@ func ownAddress(t *testing.T) string {
 	return ""
 }
 
-// openFirefox starts Firefox on an address; it ends with the test.
-func openFirefox(t *testing.T, name, address string) *page {
+// openFirefox starts Firefox on an address; it ends with the test. It trusts the authorities of these certificates.
+func openFirefox(t *testing.T, name, address string, certFiles ...string) *page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), firefoxStart)
 	defer cancel()
-	at := startFirefox(t)
+	at := startFirefox(t, certFiles)
 	conn, response, err := websocket.Dial(ctx, at, nil)
 	if err != nil {
 		t.Fatalf("dial %s: %v", at, err)
@@ -235,11 +237,14 @@ func (p *page) onEvent(_ string, params json.RawMessage) {
 
 // startFirefox runs a headless Firefox and returns the address at which it takes commands. It and its profile end with
 // the test.
-func startFirefox(t *testing.T) string {
+func startFirefox(t *testing.T, certFiles []string) string {
 	t.Helper()
 	profile := t.TempDir()
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences()), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range certFiles {
+		firefoxTrusts(t, profile, file)
 	}
 	cmd := exec.CommandContext(context.Background(), tool.Find(t, "firefox-esr"),
 		"--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank")
@@ -283,6 +288,24 @@ func startFirefox(t *testing.T) string {
 		t.Fatalf("Firefox did not say within %v where it listens", firefoxStart)
 	}
 	return ""
+}
+
+// firefoxTrusts has a profile trust the last certificate of a file, which a file of a chain ends with.
+func firefoxTrusts(t *testing.T, profile, certFile string) {
+	t.Helper()
+	text, err := os.ReadFile(certFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var authority *pem.Block
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		authority = block
+	}
+	cmd := exec.Command(tool.Find(t, "certutil"), "-A", "-d", "sql:"+profile, "-n", certFile, "-t", "C,,") //nolint:gosec // a listed tool
+	cmd.Stdin = bytes.NewReader(authority.Bytes)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", cmd.Args, err, said)
+	}
 }
 
 func awaitAddress(said io.Reader, ready chan<- string) {

@@ -30,7 +30,13 @@ const (
 	behindNAT = "192.168.5.1"
 	turnPort  = "3478"
 	turnsPort = "443"
+
+	relayDomain = ".example.test" // after the name of the signaling node
 )
+
+func hostNames() []string {
+	return []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
+}
 
 // office is a firewall at the browsers' own cable. What it drops goes nowhere, silently.
 type office struct {
@@ -38,7 +44,13 @@ type office struct {
 	path               string // of media; a prefix
 }
 
-// TestCallsBehindAFirewall has calls of two browsers behind three firewalls. In each, the room's media node is killed and then each
+// clients are how browsers reach the page, and the environment of nodes that are started again.
+type clients struct {
+	base, certFile string
+	env            map[string][]string
+}
+
+// TestCallsBehindAFirewall has calls of a Chromium and a Firefox behind three firewalls. In each, the room's media node is killed and then each
 // signaling node. It prints how long joining took and the gaps.
 func TestCallsBehindAFirewall(t *testing.T) {
 	if !runsAlone(t) {
@@ -63,7 +75,7 @@ func TestCallsBehindAFirewall(t *testing.T) {
 	chain out { type nat hook postrouting priority srcnat; oifname "eth0" ip saddr ` + behindNAT + ` masquerade random; }
 }`},
 	} {
-		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
+		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, clients{secure, certFile, restartEnv}) })
 	}
 }
 
@@ -87,8 +99,10 @@ func runsAlone(t *testing.T) bool {
 	if hosts.Alone() {
 		return true
 	}
-	needChromium(t, 4)
-	tool.Find(t, "nft")
+	needFirefox(t, 4)
+	for _, command := range []string{"nft", "certutil"} {
+		tool.Find(t, command)
+	}
 	if err := hosts.Able(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -101,16 +115,18 @@ func runsAlone(t *testing.T) bool {
 	return false
 }
 
-func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, base string, restartEnv map[string][]string) {
+// hasCalls is what a Chromium and a Firefox, which comes second, do behind the firewall.
+func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, cl clients) {
 	o.build(t)
 	room := roomOn(t, "sfu-1", strings.ToLower(strings.ReplaceAll(o.name, " ", "-"))) // nobody of another office is in it
-	ada := join(t, base, room, "Ada", nil)
-	ada.knowsItself(t)
-	people := []*participant{ada, join(t, base, room, "Alan", nil)}
-	people[1].knowsItself(t)
+	clara := join(t, cl.base, room, "Clara", nil)
+	clara.knowsItself(t)
+	felix := &participant{page: openFirefox(t, "Felix", callAddress(cl.base, room, "Felix", nil), cl.certFile)}
+	felix.knowsItself(t)
+	people := []*participant{clara, felix}
 	allDecodeAll(t, time.Minute, people)
 	var ms float64
-	people[1].mustEval(t, "performance.now()", &ms)
+	felix.mustEval(t, "performance.now()", &ms)
 	took := time.Duration(ms * float64(time.Millisecond))
 	t.Logf("both decode each other %v after the second page was opened", took.Round(time.Millisecond))
 	if took > joinBound {
@@ -125,19 +141,20 @@ func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, base string, resta
 		t.Helper()
 		allDecodeAll(t, time.Minute, people)
 		for _, p := range people {
-			p.unchanged(t)
 			p.goes(t, o.path)
 			t.Logf("%s: %v without a new frame while %s died", p.name, p.longestFrameGap(t).Round(time.Millisecond), dead)
 			p.mustEval(t, "(() => { globalThis.__gap = 0; })()", nil)
 		}
 	}
-	before := []callStats{people[0].mustStats(t), people[1].mustStats(t)}
+	before := map[*participant]callStats{clara: clara.mustStats(t), felix: felix.mustStats(t)}
 	kill(t, c, "sfu-1")
-	for i, p := range people {
-		p.awaitsMove(t, before[i], "restart")
-	}
+	clara.awaitsMove(t, before[clara], "restart")
+	felix.awaitsMove(t, before[felix], "new-connection")
 	gaps("sfu-1")
-	restart(t, c, "sfu-1", restartEnv["sfu-1"]...)
+	clara.unchanged(t)
+	felix.sameElements(t)
+	felix.mark(t)
+	restart(t, c, "sfu-1", cl.env["sfu-1"]...)
 	for _, name := range []string{"signaling-1", "signaling-2"} {
 		kill(t, c, name)
 		eventually(t, time.Minute, "all are attached again after the kill of "+name, func() error {
@@ -148,7 +165,10 @@ func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, base string, resta
 			return allAttached(held[room], len(people))
 		})
 		gaps(name)
-		restart(t, c, name, restartEnv[name]...)
+		for _, p := range people {
+			p.unchanged(t)
+		}
+		restart(t, c, name, cl.env[name]...)
 	}
 }
 
@@ -199,8 +219,7 @@ func command(t *testing.T, input, name string, args ...string) {
 // clusterOfHosts has signaling nodes that relay, unless the port of that is "", and gives their environment.
 func clusterOfHosts(t *testing.T, certFile, keyFile, turnPort string) (*devcluster.Cluster, map[string][]string) {
 	t.Helper()
-	names := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
-	network, err := hosts.Make(names)
+	network, err := hosts.Make(hostNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,20 +229,36 @@ func clusterOfHosts(t *testing.T, certFile, keyFile, turnPort string) (*devclust
 		}
 	})
 	options := devcluster.Options{Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
-	for _, name := range names {
+	names := make(map[string]string)
+	for _, name := range hostNames() {
 		h, err := network.Host(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		options.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
 		if turnPort != "" && strings.HasPrefix(name, "signaling") {
-			options.NodeEnv[name] = []string{
-				"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(h.IP, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(h.IP, turnsPort),
-				"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile,
-			}
+			options.NodeEnv[name] = relaying(name, h.IP, certFile, keyFile)
+			names[name+relayDomain] = h.IP
 		}
 	}
+	hostsHaveNames(t, names)
 	return startCluster(t, options), options.NodeEnv
+}
+
+// relaying is the environment of a signaling node that relays on a host. Firefox takes no relay over TLS but by a name.
+func relaying(name, ip, certFile, keyFile string) []string {
+	return []string{
+		"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(ip, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(ip, turnsPort),
+		"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile, "HOLDFAST_TURN_PUBLIC=" + name + relayDomain,
+	}
+}
+
+// hostsHaveNames is for relays.
+func hostsHaveNames(t *testing.T, addresses map[string]string) {
+	t.Helper()
+	if err := hosts.Name(filepath.Join(t.TempDir(), "hosts"), addresses); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // frontWithTLS returns where the page is over https.
@@ -270,7 +305,7 @@ func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) str
 // Chromium's TURN client heeds the switch that names their keys.
 func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
-	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "::1", "10.77.0.15", "10.77.0.16", "fd77::15", "fd77::16")
+	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "::1", "signaling-1"+relayDomain, "signaling-2"+relayDomain)
 	text, err := os.ReadFile(certFile)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -35,15 +34,14 @@ func TestCallsOverIPv6Only(t *testing.T) {
 		{name: "IPv6 only", path: "host udp 6"},
 		{name: "IPv6 only, TURN over TLS", path: "relay tls 6", filter: relayed},
 	} {
-		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
+		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, clients{secure, certFile, restartEnv}) })
 	}
 }
 
 // clusterOfIPv6 gives each host an IPv6 address in the place of its own.
 func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster, map[string][]string) {
 	t.Helper()
-	names := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
-	network, err := hosts.Make(names)
+	network, err := hosts.Make(hostNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +54,8 @@ func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster,
 	const on = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo down; ip link set lo up; ip -6 addr add %s/64 dev eth0 nodad; ip -4 addr flush dev eth0; "
 	command(t, fmt.Sprintf(on, "fd77::1")+"ip -6 route add default dev eth0", "sh", "-e")
 	options := devcluster.Options{Listen: "[::1]:0", Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
-	for _, name := range names {
+	names := make(map[string]string)
+	for _, name := range hostNames() {
 		h, err := network.Host(name)
 		if err != nil {
 			t.Fatal(err)
@@ -65,11 +64,10 @@ func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster,
 		command(t, fmt.Sprintf(on, ip6), nsenter, "--net="+h.Space, "sh", "-e")
 		options.Hosts[name] = devcluster.Host{IP: ip6, Space: h.Space}
 		if strings.HasPrefix(name, "signaling") {
-			options.NodeEnv[name] = []string{
-				"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(ip6, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(ip6, turnsPort),
-				"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile,
-			}
+			options.NodeEnv[name] = relaying(name, ip6, certFile, keyFile)
+			names[name+relayDomain] = ip6
 		}
 	}
+	hostsHaveNames(t, names)
 	return startCluster(t, options), options.NodeEnv
 }

@@ -23,7 +23,7 @@ func TestCallsByTCP(t *testing.T) {
 		{name: "no UDP", path: "prflx tcp", filter: "ip protocol udp drop"},
 		{name: "UDP and TCP", path: "host udp", filter: "meta mark 1 drop"},
 	} {
-		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
+		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, clients{secure, certFile, restartEnv}) })
 	}
 	said := ""
 	for _, name := range []string{"signaling-1", "signaling-2"} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -40,17 +41,38 @@ func Able() error {
 	return errors.Join(err, s.file.Close())
 }
 
+// Name writes a file of names and their addresses, which this process and those that it starts then use in place of /etc/hosts. This
+// process must be alone (RunAlone).
+func Name(file string, names map[string]string) error {
+	if !Alone() {
+		return ErrNotAlone
+	}
+	var text strings.Builder
+	text.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for name, address := range names {
+		text.WriteString(address + " " + name + "\n")
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil { //nolint:gosec // as the file that it stands for
+		return err
+	}
+	if err := syscall.Mount(file, "/etc/hosts", "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("%w (names: %w)", ErrUnable, err)
+	}
+	return nil
+}
+
 // Alone reports whether this process was started by RunAlone.
 func Alone() bool { return os.Getenv(aloneEnv) != "" }
 
-// RunAlone runs a program in a new, empty network namespace, with our standard streams, until it ends. It is interrupted
+// RunAlone runs a program in a new, empty network namespace, with our standard streams, until it ends. What it mounts nobody else
+// sees, so that it may give hosts names (Name). It is interrupted
 // when ctx ends, and killed when this process ends. An exit code other than 0 is an EndedError.
 func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), aloneEnv+"=1")
 	// A group of its own: we pass a Ctrl-C on, once.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = endLimit
 	err := onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's

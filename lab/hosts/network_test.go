@@ -10,11 +10,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
+
+const aName = "a.example.test"
 
 // TestTheNetwork runs insideTheNetwork in a process that is alone, and looks whether
 // anything of it can be seen out here.
@@ -25,6 +28,9 @@ func TestTheNetwork(t *testing.T) {
 	}
 	if _, err := Make([]string{"a"}); !errors.Is(err, ErrNotAlone) {
 		t.Errorf("made a network out here: %v", err)
+	}
+	if err := Name(filepath.Join(t.TempDir(), "hosts"), nil); !errors.Is(err, ErrNotAlone) {
+		t.Errorf("gave names out here: %v", err)
 	}
 	tool.Find(t, "ip")
 	tool.Find(t, "nft")
@@ -37,6 +43,9 @@ func TestTheNetwork(t *testing.T) {
 	before := interfaces(t)
 	if err := RunAlone(t.Context(), os.Args[0], "-test.run=^TestTheNetwork$", "-test.v="+fmt.Sprint(testing.Verbose())); err != nil {
 		t.Fatal(err)
+	}
+	if names, err := os.ReadFile("/etc/hosts"); err != nil || bytes.Contains(names, []byte(aName)) {
+		t.Errorf("the names out here: %v\n%s", err, names)
 	}
 	if after := interfaces(t); after != before {
 		t.Errorf("interfaces were %s and are %s", before, after)
@@ -72,6 +81,12 @@ func insideTheNetwork(t *testing.T) {
 	}()
 	if seen := interfaces(t); seen != "[lo eth0]" {
 		t.Errorf("the interfaces here are %s", seen)
+	}
+	if err := Name(filepath.Join(t.TempDir(), "hosts"), map[string]string{aName: "10.77.0.99"}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := net.DefaultResolver.LookupHost(t.Context(), aName); err != nil || fmt.Sprint(found) != "[10.77.0.99]" {
+		t.Errorf("%s is %v: %v", aName, found, err)
 	}
 	echo := newEcho(t, n, "a")
 	defer echo.Close()

@@ -16,6 +16,9 @@ func Alone() bool { return false }
 // RunAlone refuses.
 func RunAlone(context.Context, string, ...string) error { return ErrUnable }
 
+// Name refuses.
+func Name(string, map[string]string) error { return ErrUnable }
+
 // Make refuses.
 func Make([]string) (*Network, error) { return nil, ErrUnable }
 

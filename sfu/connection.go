@@ -276,6 +276,9 @@ func (c *connection) giveUp() {
 	c.mu.Unlock()
 }
 
+// Moved is part of transport.Handler.
+func (c *connection) Moved() { c.path.Moved() }
+
 // StateChanged is part of transport.Handler.
 func (c *connection) StateChanged(state transport.State) {
 	switch state {

@@ -38,6 +38,7 @@ func (nobody) RTP(*rtp.Header, []byte, time.Time) {}
 func (nobody) RTCP([]byte, time.Time)             {}
 func (nobody) Tick(time.Time)                     {}
 func (nobody) StateChanged(transport.State)       {}
+func (nobody) Moved()                             {}
 
 // Reach gives credentials for checks, or takes in what came of them.
 func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*control.ReachReply, error) {

@@ -49,6 +49,7 @@ func (n *node) RTCP([]byte, time.Time) {
 
 func (n *node) Tick(time.Time)               {}
 func (n *node) StateChanged(transport.State) {}
+func (n *node) Moved()                       {}
 
 // dial answers a peer's offer with slots of the SSRCs 100 and 200, the latter repaired by 201.
 func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node {

@@ -124,9 +124,23 @@ func (p *Path) foreign(r Report) bool {
 		return false
 	}
 	p.sequence = end
-	clear(p.history[:])
-	p.clock, p.estimator = remoteClock{}, newEstimator(p.told, time.Since(p.begun))
+	p.clock = remoteClock{}
+	p.renew()
 	return true
+}
+
+// Moved says that packets go another way from now on. Those under way may be lost with the former one, which says nothing about this
+// one: the estimate begins anew from its target.
+func (p *Path) Moved() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.renew()
+}
+
+// renew needs mu.
+func (p *Path) renew() {
+	clear(p.history[:])
+	p.estimator = newEstimator(p.told, time.Since(p.begun))
 }
 
 // Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond; urgent: a

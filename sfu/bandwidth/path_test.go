@@ -72,6 +72,29 @@ func TestAForeignReportKeepsTheTarget(t *testing.T) {
 	})
 }
 
+// TestWhatIsLostWithTheFormerWayIsNoCongestion: a relay dies, and what it carried is reported lost by the next one.
+func TestWhatIsLostWithTheFormerWayIsNoCongestion(t *testing.T) {
+	for _, start := range []uint64{0, 400_000} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPath(start, func() { t.Errorf("begun with %d: told a target", start) })
+			const each, first, last = 15 * time.Millisecond, 100, 140 // sent while there was no way
+			for i := range 300 {
+				sequence := p.Next(200)
+				at := time.Duration(i) * each
+				came := Arrival{Received: true, Delta: at % (64 * time.Millisecond)}
+				switch {
+				case i == last:
+					p.Moved()
+					p.Feedback(report(first, at, append(make([]Arrival, last-first), came)...))
+				case i < first || i > last:
+					p.Feedback(report(sequence, at, came))
+				}
+				<-time.After(each) // synthetic
+			}
+		})
+	}
+}
+
 // TestAStartIsBounded: what another node says is no reason to send nothing, and what is said of a wide path limits nothing.
 func TestAStartIsBounded(t *testing.T) {
 	for start, want := range map[uint64]uint64{

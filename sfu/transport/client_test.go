@@ -149,6 +149,7 @@ type recorder struct {
 	streams map[uint32]int
 	reports int
 	states  []State
+	moves   int
 	// To tick, and to tell of a connection that is silent, panics.
 	deadlyTick, deadlyState bool
 }
@@ -186,6 +187,18 @@ func (r *recorder) StateChanged(s State) {
 		panic("of a test")
 	}
 	r.states = append(r.states, s)
+}
+
+func (r *recorder) Moved() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moves++
+}
+
+func (r *recorder) moved() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.moves
 }
 
 func (r *recorder) heard() int {

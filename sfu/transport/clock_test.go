@@ -18,6 +18,7 @@ type ticked struct{ at chan time.Time }
 func (ticked) RTP(*rtp.Header, []byte, time.Time) {}
 func (ticked) RTCP([]byte, time.Time)             {}
 func (ticked) StateChanged(State)                 {}
+func (ticked) Moved()                             {}
 func (h ticked) Tick(now time.Time)               { h.at <- now }
 
 // TestTicksComeWhenTheyAreDue: once each, the sooner of two, several of one moment together, and none for who is gone.

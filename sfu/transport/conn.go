@@ -36,7 +36,7 @@ const (
 	Failed             // for good: DTLS failed, or silent for much longer
 )
 
-// Handler is a connection's user. RTP, RTCP and Tick must not block, nor keep packets and headers.
+// Handler is a connection's user. RTP, RTCP, Tick and Moved must not block, nor keep packets and headers.
 type Handler interface {
 	// RTP gets authenticated packets, decrypted, in order of arrival.
 	RTP(header *rtp.Header, packet []byte, arrived time.Time)
@@ -46,6 +46,8 @@ type Handler interface {
 	Tick(now time.Time)
 	// StateChanged hears of each change in order. It must not call Close.
 	StateChanged(state State)
+	// Moved says that media goes to another of the client's addresses than before.
+	Moved()
 }
 
 // Config describes a connection.
@@ -236,10 +238,14 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 // answered moves media to an address that has answered a check.
 func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password) {
+	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
+	if moves {
 		c.wanted = checkBack{}
 		c.selected.Store(&from)
+	}
+	c.mu.Unlock()
+	if moves {
+		c.cfg.Handler.Moved()
 	}
 }
 

@@ -115,7 +115,15 @@ func TestMediaMovesOnlyToAnAddressThatAnswers(t *testing.T) {
 	if to := c.conn.selected.Load(); *to != c.from {
 		t.Fatalf("media goes to %v after answers that prove nothing", to)
 	}
-	reply(theirPassword, moved)
+	if told := c.got.moved(); told != 0 {
+		t.Errorf("told of %d moves before the first", told)
+	}
+	for range 2 {
+		reply(theirPassword, moved)
+	}
+	if told := c.got.moved(); told != 1 {
+		t.Errorf("told of %d moves, want 1", told)
+	}
 	if to := c.conn.selected.Load(); *to != moved {
 		t.Errorf("media goes to %v, want %v, which has answered", to, moved)
 	}

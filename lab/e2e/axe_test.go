@@ -40,31 +40,16 @@ func TestAxeFindsNothing(t *testing.T) {
 				t.Errorf("a button without a name is found by %q", found)
 			}
 		})
-	t.Run("alone, refused", func(t *testing.T) { findsNothingAtTheEdges(t, axe) })
-}
-
-// findsNothingAtTheEdges looks at a call of one, and at a link that is refused.
-func findsNothingAtTheEdges(t *testing.T, by auditor) {
-	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
-	tab, p := openTab(t, "Ada")
-	for view, query := range map[string]url.Values{
-		`!document.querySelector('#alone').hidden && document.querySelector('.tile.self:not(.dark)')`: nil,
-		`!document.querySelector('#problem').hidden`:                                                  {"token": {"forged"}},
-	} {
-		for _, screen := range []string{"dark desk", "light small"} {
-			show(tab, t, screen)
-			if err := chromedp.Do(tab, chromedp.Navigate("about:blank"), chromedp.Navigate(callAddress(c.URL(), "edges", "Ada", query))); err != nil {
-				t.Fatal(err)
-			}
-			p.sees(t, view, view)
-			p.mustEval(t, "(() => {"+by.script+"})()", nil)
-			var found []string
-			p.mustEval(t, by.found, &found)
-			if len(found) > 0 {
-				t.Errorf("%s, %s:\n%s", screen, view, strings.Join(found, "\n"))
-			}
-		}
-	}
+	t.Run("alone", func(t *testing.T) {
+		c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+		tab, p := openTab(t, "Ada")
+		a := &audit{participant: &participant{page: p}, tab: tab, cluster: c, by: axe}
+		show(tab, t, "dark desk")
+		a.opens(t, "dark desk", "alone", url.Values{"name": {"Ada"}})
+		a.sees(t, "that it is alone", alone)
+		a.judge(t, "dark desk, alone")
+		checkForEverybody(t, c.URL()+"check/", axe, "light desk", "dark phone")
+	})
 }
 
 // axeOfChromium is the source of axe-core: a template literal in the bundle of Lighthouse, which Chromium serves beside its

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chromedp/chromedp"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
@@ -65,7 +62,9 @@ func TestTheCheckPage(t *testing.T) {
 			t.Errorf("somebody came to the invitation's room %d times; asked for %v", came, asked)
 		}
 	})
-	t.Run("everybody", func(t *testing.T) { checkForEverybody(t, base) })
+	t.Run("everybody", func(t *testing.T) {
+		checkForEverybody(t, base, auditor{script: rulesScript, found: "violations()"}, screens...)
+	})
 }
 
 // checks starts the check and compares what each became, one of the words given.
@@ -102,38 +101,19 @@ func (p *page) checks(t *testing.T, verdict string, wants map[string]string) {
 	}
 }
 
-// checkForEverybody judges the page by testdata/rules.js before, during and after a check.
-func checkForEverybody(t *testing.T, base string) {
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
-	t.Cleanup(stop)
-	tab, closeTab := chromedp.NewContext(alloc)
-	t.Cleanup(func() { _ = chromedp.Cancel(tab); closeTab() })
-	p := &page{name: "Ada", run: func(limit context.Context, script string) (string, error) {
-		within, cancel := context.WithCancel(tab)
-		defer context.AfterFunc(limit, cancel)()
-		defer cancel()
-		return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
-	}}
-	for screen, language := range map[string]string{"dark desk": "en", "light desk": "ar", "dark phone": "de", "light small": "en"} {
+// checkForEverybody has the page judged before, during and after a check.
+func checkForEverybody(t *testing.T, base string, by auditor, on ...string) {
+	tab, p := openTab(t, "Ada")
+	a := &audit{participant: &participant{page: p}, tab: tab, by: by}
+	for _, screen := range on {
 		t.Run(screen, func(t *testing.T) {
 			show(tab, t, screen)
-			if err := chromedp.Do(tab, chromedp.Navigate(base+"?"+url.Values{"lang": {language}}.Encode())); err != nil {
-				t.Fatal(err)
-			}
-			judge := func(view string) {
-				t.Helper()
-				shoot(tab, t, screen+", check "+view)
-				var found []string
-				if p.mustEval(t, "violations()", &found); len(found) > 0 {
-					t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
-				}
-			}
-			p.mustEval(t, "(() => {"+rulesScript+"})()", nil)
-			p.sees(t, "what is tested", "document.querySelectorAll('#checks li').length === 8 && document.querySelector('#start').textContent !== ''")
-			judge("before")
-			p.mustEval(t, "(document.querySelector('#start').click(), true)", nil)
-			p.sees(t, "itself", "document.querySelector('#checks video').videoWidth > 0")
-			judge("during")
+			a.load(t, base+"?"+url.Values{"lang": {languages[screen]}}.Encode())
+			a.sees(t, "what is tested", "document.querySelectorAll('#checks li').length === 8 && document.querySelector('#start').textContent !== ''")
+			a.judge(t, screen+", before the check")
+			a.mustEval(t, "(document.querySelector('#start').click(), true)", nil)
+			a.sees(t, "itself", "document.querySelector('#checks video').videoWidth > 0")
+			a.judge(t, screen+", during the check")
 			eventually(t, 2*time.Minute, "the check is over", func() error {
 				var over bool
 				if err := p.eval("!document.querySelector('#start').disabled", &over); err != nil || !over {
@@ -141,7 +121,7 @@ func checkForEverybody(t *testing.T, base string) {
 				}
 				return nil
 			})
-			judge("after")
+			a.judge(t, screen+", after the check")
 		})
 	}
 }

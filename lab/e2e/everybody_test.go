@@ -70,36 +70,68 @@ func openTab(t *testing.T, name string) (context.Context, *page) {
 	}}
 }
 
+// The views are shown in the order of the screens, and in a language that fits ill.
+var (
+	screens   = []string{"dark desk", "light desk", "dark phone", "light small"}
+	languages = map[string]string{"light desk": "ar", "dark phone": "de"}
+)
+
+// audit is the page of one person, whose every view the auditor judges.
+type audit struct {
+	*participant
+	tab     context.Context
+	cluster *devcluster.Cluster
+	by      auditor
+}
+
+// load opens an address, and brings the auditor along.
+func (a *audit) load(t *testing.T, address string) {
+	t.Helper()
+	if err := chromedp.Do(a.tab, chromedp.Navigate(address)); err != nil {
+		t.Fatal(err)
+	}
+	a.mustEval(t, "(() => {"+a.by.script+"})()", nil)
+}
+
+func (a *audit) opens(t *testing.T, screen, room string, query url.Values) {
+	t.Helper()
+	if language := languages[screen]; language != "" {
+		query.Set("lang", language)
+	}
+	a.load(t, callAddress(a.cluster.URL(), room, "", query))
+}
+
+func (a *audit) judge(t *testing.T, view string) {
+	t.Helper()
+	shoot(a.tab, t, view)
+	var found []string
+	a.mustEval(t, a.by.found, &found)
+	if len(found) > 0 {
+		t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
+	}
+}
+
 // showsEveryView has the auditor judge every view, dark and light, on a desk, on a phone and at 320 pixels, from left to right
 // and from right to left, and looks where the focus is. plant breaks the page at two of the views.
 func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[string]string)) {
 	t.Helper()
 	needChromium(t, 2)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
-	alan := join(t, c.URL(), "everybody", "Alan", nil)
+	tab, p := openTab(t, "Ada")
+	ada := &audit{participant: &participant{page: p}, tab: tab, cluster: c, by: by}
+	t.Run("a call", func(t *testing.T) { ada.inACall(t, plant) })
+	t.Run("outside a call", func(t *testing.T) { ada.outsideACall(t) })
+	t.Run("thirteen", func(t *testing.T) { ada.amongThirteen(t) })
+}
+
+func (a *audit) inACall(t *testing.T, plant func(*testing.T, *page, map[string]string)) {
+	c, ada := a.cluster, a
+	alan := join(t, c.URL(), "everybody", "Alan", url.Values{"host": {"1"}})
 	alan.knowsItself(t)
-	tab, ada := openTab(t, "Ada")
-	judge := func(t *testing.T, view string) {
-		t.Helper()
-		shoot(tab, t, view)
-		var found []string
-		ada.mustEval(t, by.found, &found)
-		if len(found) > 0 {
-			t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
-		}
-	}
-	for _, screen := range []string{"dark desk", "light desk", "dark phone", "light small"} {
+	for _, screen := range screens {
 		t.Run(screen, func(t *testing.T) {
-			show(tab, t, screen)
-			open := func(query url.Values) {
-				if screen == "light desk" {
-					query.Set("lang", "ar")
-				}
-				if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "everybody", "", query))); err != nil {
-					t.Fatal(err)
-				}
-				ada.mustEval(t, "(() => {"+by.script+"})()", nil)
-			}
+			show(a.tab, t, screen)
+			judge, open := a.judge, func(query url.Values) { a.opens(t, screen, "everybody", query) }
 			open(url.Values{"name": {""}, "autojoin": {"0"}})
 			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
 			judge(t, screen+", the lobby")
@@ -139,6 +171,7 @@ func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[
 			judge(t, screen+", the menu of a person")
 			ada.press(t, "Escape")
 			ada.sees(t, "the focus back", `document.activeElement.matches('.more') && !document.querySelector('#panel-people').hidden`)
+			ada.hostsALine(t, screen)
 			ada.press(t, "Escape")
 			ada.press(t, "r")
 			judge(t, screen+", reactions")
@@ -154,17 +187,26 @@ func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[
 				ada.press(t, "?")
 				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility() && document.querySelector('.keys div:last-child').getBoundingClientRect().bottom <= document.querySelector('#side').getBoundingClientRect().bottom`)
 				ada.press(t, "p")
-				plant(t, ada, plants)
+				plant(t, ada.page, plants)
 				return
 			}
 			ada.press(t, "l")
 			ada.sees(t, "the question", `document.querySelector('#leaving').open`)
 			judge(t, screen+", the question")
-			ada.mustEval(t, `(document.querySelector('#leaving [value=leave]').click(), true)`, nil)
+			if screen == "dark phone" {
+				ada.mustEval(t, `(document.querySelector('#leaving [value=stay]').click(), true)`, nil)
+				ada.knowsItself(t)
+				alan.mustEval(t, fmt.Sprintf(`(call.moderation.act('remove', %q), true)`, ada.id), nil)
+			} else {
+				ada.mustEval(t, `(document.querySelector('#leaving [value=leave]').click(), true)`, nil)
+			}
 			ada.sees(t, "what comes after", `document.activeElement === document.querySelector('#rejoin')`)
 			judge(t, screen+", after the call")
+			if screen != "light desk" {
+				ada.readsEach(t, screen+", after the call", "#ended-text")
+			}
 			if screen == "light small" {
-				plant(t, ada, map[string]string{"target-phone": `Object.assign(document.querySelector('#elsewhere').style, { minWidth: 0, width: '40px' })`})
+				plant(t, ada.page, map[string]string{"target-phone": `Object.assign(document.querySelector('#elsewhere').style, { flex: 'none', minWidth: 0, width: '40px' })`})
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func sits(t *testing.T, c *devcluster.Cluster, room, who string) {
 }
 
 // queues is a socket in the line, through the front.
-func queues(t *testing.T, c *devcluster.Cluster, room, who string) *websocket.Conn {
+func queues(t *testing.T, c *devcluster.Cluster, who, token string) *websocket.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -64,7 +64,7 @@ func queues(t *testing.T, c *devcluster.Cluster, room, who string) *websocket.Co
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	if err := say(ctx, conn, &wire.Join{Token: cappedToken(t, c, room, who), Wait: true}); err != nil {
+	if err := say(ctx, conn, &wire.Join{Token: token, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, frame, err := conn.Read(ctx)
@@ -84,7 +84,7 @@ func TestWaitingInLine(t *testing.T) {
 	host := opens(t, c, room, "host")
 	host.sees(t, "its controls", `call.state === 'live' && !document.querySelector('#door').hidden && document.querySelector('#most').value === '2'`)
 	sits(t, c, room, "cy")
-	before := queues(t, c, room, "dee")
+	before := queues(t, c, "dee", cappedToken(t, c, room, "dee"))
 	ada := opens(t, c, room, "ada")
 	reads := func(title string) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestWaitingInLine(t *testing.T) {
 		})
 	}
 	reads("You are number 2 in line")
-	behind := queues(t, c, room, "eve")
+	behind := queues(t, c, "eve", cappedToken(t, c, room, "eve"))
 	if err := say(t.Context(), before, &wire.Leave{}); err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ const focusSeen = `(() => {
   const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, innerHeight)];
   if (left >= right || top >= bottom) return called + ' is out of view';
   const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  if (at?.closest('.notices') && innerHeight > 330) return ''; // Escape takes it away.
   if (!e.contains(at) && !at?.contains(e) && ![...e.labels ?? []].some((label) => label.contains(at))) return called + ' is covered by ' + at?.outerHTML.slice(0, 80);
   if (document.documentElement.scrollWidth > innerWidth) return 'with ' + called + ' the page scrolls sideways';
   const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(e);
@@ -50,11 +51,7 @@ func (k *typist) to(t *testing.T, selector string) {
 	t.Helper()
 	for range 60 {
 		k.keys(t, kb.Tab)
-		var wrong string
-		k.mustEval(t, focusSeen, &wrong)
-		if wrong != "" {
-			t.Error(wrong)
-		}
+		k.looks(t, "on the way to "+selector)
 		var there bool
 		k.mustEval(t, fmt.Sprintf("document.activeElement.matches(%q)", selector), &there)
 		if there {
@@ -64,10 +61,55 @@ func (k *typist) to(t *testing.T, selector string) {
 	t.Fatalf("60 times Tab do not lead to %s", selector)
 }
 
+// goesAround presses Tab, and then Shift and Tab, until the focus comes to where it has been, and looks at each stop.
+func (k *typist) goesAround(t *testing.T, view string) {
+	t.Helper()
+	shoot(k.tab, t, "keyboard, "+view)
+	for _, modifiers := range []chromedp.Modifier{0, chromedp.ModifierShift} {
+		k.mustEval(t, "(globalThis.__stops = new Set(), true)", nil)
+		for stops, again := 0, false; !again; stops++ {
+			if stops == 80 {
+				t.Fatalf("%s: 80 stops", view)
+			}
+			if err := chromedp.Do(k.tab, chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(modifiers))); err != nil {
+				t.Fatal(err)
+			}
+			k.looks(t, view)
+			k.mustEval(t, "(() => { const e = document.activeElement, again = __stops.has(e); __stops.add(e); return again; })()", &again)
+		}
+	}
+}
+
+// looks fails unless the focus is seen.
+func (k *typist) looks(t *testing.T, view string) {
+	t.Helper()
+	var wrong string
+	k.mustEval(t, focusSeen, &wrong)
+	if wrong != "" {
+		t.Errorf("%s: %s", view, wrong)
+	}
+}
+
+// uses presses a control where it is shown, else the item of these words in the menu of what has no place.
+func (k *typist) uses(t *testing.T, control, words string) {
+	t.Helper()
+	var shown bool
+	k.mustEval(t, fmt.Sprintf("document.querySelector(%q).checkVisibility()", control), &shown)
+	if shown {
+		k.to(t, control)
+		k.keys(t, kb.Enter)
+		return
+	}
+	k.to(t, "#fold")
+	k.keys(t, kb.Enter)
+	k.chooses(t, words)
+}
+
 // chooses goes down the menu that is open to the item of these words.
 func (k *typist) chooses(t *testing.T, words string) {
 	t.Helper()
 	for range 20 {
+		k.looks(t, "on the way to "+words)
 		var there bool
 		k.mustEval(t, fmt.Sprintf("document.activeElement.role === 'menuitem' && document.activeElement.textContent.startsWith(%q)", words), &there)
 		if there {
@@ -79,8 +121,14 @@ func (k *typist) chooses(t *testing.T, words string) {
 	t.Fatalf("the menu has no %q", words)
 }
 
-// TestACallByKeyboardAlone goes through a whole call by keys, in 320 x 256 CSS pixels: 1280 x 1024 at 400 %.
+// TestACallByKeyboardAlone goes through a whole call by keys, on a desk and in 320 x 256 CSS pixels: 1280 x 1024 at 400 %.
 func TestACallByKeyboardAlone(t *testing.T) {
+	for _, screen := range []string{"light small", "dark desk"} {
+		t.Run(screen, func(t *testing.T) { callByKeyboardAlone(t, screen) })
+	}
+}
+
+func callByKeyboardAlone(t *testing.T, screen string) {
 	needChromium(t, 2)
 	c := startCluster(t, devcluster.Options{SFU: 2, Signaling: 1})
 	alan := join(t, c.URL(), "keyboard", "Alan", nil)
@@ -88,20 +136,21 @@ func TestACallByKeyboardAlone(t *testing.T) {
 	tab, p := openTab(t, "Ada")
 	ada := &participant{page: p}
 	k := &typist{page: p, tab: tab}
-	show(tab, t, "light small")
-	if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "keyboard", "", url.Values{"autojoin": {"0"}}))); err != nil {
+	show(tab, t, screen)
+	if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "keyboard", "", url.Values{"autojoin": {"0"}, "host": {"1"}}))); err != nil {
 		t.Fatal(err)
 	}
 	ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
 	ada.mustEval(t, fakeScreen, nil)
 
+	k.goesAround(t, screen+", the lobby")
 	k.to(t, "#name")
 	k.keys(t, "Ada")
 	k.to(t, "#enter")
 	k.keys(t, kb.Enter)
 	ada.knowsItself(t)
 	allDecodeAll(t, time.Minute, []*participant{ada, alan})
-	shoot(tab, t, "keyboard, the call")
+	k.goesAround(t, screen+", the call")
 
 	k.to(t, ".controls [data-toggle=microphone]")
 	k.keys(t, " ")
@@ -109,19 +158,46 @@ func TestACallByKeyboardAlone(t *testing.T) {
 	k.keys(t, "m")
 	alan.sees(t, "that Ada is heard", "!"+tileOf(ada)+".classList.contains('silent')")
 
-	k.to(t, "#fold")
-	k.keys(t, kb.Enter)
-	ada.sees(t, "names of what is folded", `[...document.querySelectorAll('[role=menuitem]')].map((item) => item.textContent.trim()).includes('People 2')`)
-	shoot(tab, t, "keyboard, the menu")
-	k.chooses(t, "Share")
+	if screen == "light small" {
+		k.to(t, "#fold")
+		k.keys(t, kb.Enter)
+		ada.sees(t, "names of what is folded", `[...document.querySelectorAll('[role=menuitem]')].map((item) => item.textContent.trim()).includes('People 2')`)
+		shoot(tab, t, "keyboard, the menu")
+		k.keys(t, kb.Escape)
+	}
+	k.uses(t, "#share", "Share")
 	alan.sees(t, "Ada's screen", `document.querySelector('.tile.screen:not(.dark) video')?.videoWidth > 0`)
 	k.keys(t, "s")
 	alan.sees(t, "no screen", `!document.querySelector('.tile.screen')`)
 
-	k.to(t, ".controls [data-panel=chat]")
+	k.uses(t, ".controls [data-panel=settings]", "Settings")
+	ada.sees(t, "the settings", `document.activeElement.closest('#panel-settings')`)
+	k.goesAround(t, screen+", the settings")
+	k.keys(t, kb.Escape)
+	alan.mustEval(t, `(call.moderation.raiseHand(true), true)`, nil)
+	alan.mustEval(t, fakeScreen, nil)
+	alan.press(t, "s")
+	k.to(t, "#copy")
 	k.keys(t, kb.Enter)
+	ada.sees(t, "a notice", `document.querySelector('.notice button')`)
+	k.uses(t, ".controls [data-panel=people]", "People")
+	ada.sees(t, "the people", `document.activeElement.closest('#panel-people') && document.querySelector('#people .state.hand ~ .state.screen')`)
+	k.goesAround(t, screen+", the people")
+	k.to(t, "[aria-label='Options for Alan']")
+	k.keys(t, kb.Enter)
+	shoot(tab, t, "keyboard, "+screen+", the menu of Alan")
+	k.chooses(t, "Remove")
+	alan.sees(t, "that it was removed", `document.activeElement === document.querySelector('#rejoin')`)
+	alan.mustEval(t, `(document.querySelector('#rejoin').click(), true)`, nil)
+	alan.knowsItself(t)
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	k.keys(t, kb.Escape)
+	ada.sees(t, "neither the list nor the notice", `document.querySelector('#side').hidden && !document.querySelector('.notice button')`)
+
+	k.uses(t, ".controls [data-panel=chat]", "Chat")
 	ada.sees(t, "the chat's field", `document.activeElement.id === 'line'`)
-	shoot(tab, t, "keyboard, the chat")
+	k.goesAround(t, screen+", the chat")
+	k.to(t, "#line")
 	k.keys(t, "by keys"+kb.Enter)
 	alan.sees(t, "the line", lines("by keys", 1))
 
@@ -132,9 +208,9 @@ func TestACallByKeyboardAlone(t *testing.T) {
 	ada.sees(t, "the move", fmt.Sprintf(`call.node !== %q && call.state === 'live'`, node))
 	k.keys(t, " line"+kb.Enter)
 	alan.sees(t, "the line", lines("half a line", 1))
-	allDecodeAll(t, time.Minute, []*participant{ada, alan})
 	k.keys(t, kb.Escape)
 	ada.sees(t, "the focus back", `document.querySelector('#side').hidden && document.activeElement.matches('[data-panel=chat]')`)
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
 
 	k.keys(t, "l")
 	ada.sees(t, "the question", `document.querySelector('#leaving').open`)

@@ -168,6 +168,7 @@ export class Lobby {
     if (this.#problem.textContent === text) return; // Or it would be read out again.
     this.#problem.textContent = text;
     this.#problem.hidden = text === '';
+    this.#problem.scrollIntoView({ block: 'nearest' });
   }
 
   #paint() {

@@ -34,6 +34,11 @@ export function clearNotices() {
   find('#notices', HTMLElement).replaceChildren();
 }
 
+/** Those that ask for nothing: they may lie over what has the focus. */
+export function dismissNotices() {
+  for (const button of find('#notices', HTMLElement).querySelectorAll('.plain')) button.parentElement?.remove();
+}
+
 /**
  * To screen readers only.
  * @param {string} text

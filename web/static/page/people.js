@@ -23,7 +23,7 @@ export class People {
   /** @param {Call} call */
   constructor(call) {
     this.#call = call;
-    this.#menu = new Menu(find('#panel-people', HTMLElement), '', this.#stop.signal);
+    this.#menu = new Menu(find('#stage', HTMLElement), '', this.#stop.signal);
     this.#list.replaceChildren();
     const { signal } = this.#stop;
     find('#mute-all', HTMLButtonElement).addEventListener('click', () => call.moderation.act('mute'), { signal });

@@ -17,7 +17,7 @@ import { offerToKill } from './kill.js';
 import { askToLeave, stopAsking } from './leave-question.js';
 import { showLeft } from './left.js';
 import { hintWhileMuted } from './muted-hint.js';
-import { clearNotices, notice, whisper } from './notices.js';
+import { clearNotices, dismissNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
 import { mutedBy, ofCall, unmuteAsked, whileTrying, without } from './sentences.js';
@@ -195,7 +195,10 @@ export class Stage {
         this.#panels.toggle('settings');
         if (this.#panels.open === 'settings') find('.keys', HTMLElement).scrollIntoView({ block: 'end' });
       },
-      escape: () => this.#panels.close(),
+      escape: () => {
+        dismissNotices();
+        this.#panels.close();
+      },
     }, this.#keys.signal);
     keepAwake(this.#keys.signal);
     if (this.#call) showDetails(this.#call, this.#keys.signal);

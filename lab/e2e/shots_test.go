@@ -101,6 +101,77 @@ func TestShots(t *testing.T) {
 	s.fill(in.Get("room"), []string{"Wolfeschlegelsteinhausenbergerdorff", "محمد بن موسى الخوارزمي أبو عبد الله", "Ada 🦊 of the very long and winding name", "李"})
 	s.shoot("names", desk, in, inCall(5), nil)
 	s.shoot("landscape", landscape, in, inCall(5), nil)
+	for name, size := range map[string]screenSize{"phone": phone, "short": short, "landscape": landscape} {
+		s.t.Run("walk on a "+name, func(t *testing.T) { s.walk(t, "walk-"+name+"-", size) })
+	}
+}
+
+// walk pictures a whole visit on a small screen.
+func (s *studio) walk(t *testing.T, name string, size screenSize) {
+	outer := s.t
+	s.t = t
+	defer func() { s.t = outer }()
+	tab, closeTab := chromedp.NewContext(s.browser)
+	defer closeTab()
+	step := 0
+	take := func(p *page, what string) {
+		step++
+		s.settle(p)
+		s.picture(tab, fmt.Sprintf("%s%02d-%s", name, step, what))
+	}
+	does := func(p *page, script string) { p.mustEval(t, "("+script+", true)", nil) }
+	s.fill("pair", people24[:1])
+	p := s.open(tab, size, url.Values{"name": {"Ada Lovelace"}, "room": {"pair"}, "autojoin": {"0"}})
+	s.until(p, `document.querySelector('#preview').videoWidth > 0`)
+	take(p, "lobby")
+	does(p, `document.querySelector('#to-check').scrollIntoView()`)
+	take(p, "lobby-below")
+	does(p, `document.querySelector('#enter').click()`)
+	s.until(p, inCall(2))
+	take(p, "two")
+	s.fill("design-review", people24[:4])
+	p = s.open(tab, size, url.Values{"name": {"Ada Lovelace"}, "host": {"1"}, "autojoin": {"1"}})
+	s.until(p, inCall(5))
+	take(p, "five")
+	does(p, `document.querySelector('#react').click()`)
+	take(p, "reactions")
+	does(p, `document.querySelector('.menu.reactions:not([hidden]) button:nth-child(2)').click()`)
+	s.crowd.mustEval(t, `(calls[0].moderation.raiseHand(true), calls[1].moderation.react('🎉'), true)`, nil)
+	s.until(p, `document.querySelector('.raised:not([hidden])')`)
+	take(p, "hand")
+	for _, panel := range []string{"people", "settings"} {
+		does(p, fmt.Sprintf(`document.querySelector('.controls [data-panel=%s]').click()`, panel))
+		s.until(p, fmt.Sprintf(`!document.querySelector('#panel-%s').hidden`, panel))
+		take(p, panel)
+	}
+	does(p, `document.querySelector('#panel-settings .close').click()`)
+	s.talk(p)
+	take(p, "chat")
+	does(p, `document.querySelector('#panel-chat .close').click()`)
+	does(p, `document.querySelector('#fold').click()`)
+	take(p, "more")
+	does(p, `document.querySelector('#fold').click()`)
+	s.crowd.mustEval(t, `calls[0].replaceTrack('screen', drawnSlide().getVideoTracks()[0]).then(() => true)`, nil)
+	s.until(p, `document.querySelector('.tile.large:not(.dark) video')?.videoWidth > 900`)
+	take(p, "their-screen")
+	s.crowd.mustEval(t, `calls[0].replaceTrack('screen', null).then(() => true)`, nil)
+	s.until(p, `!document.querySelector('.tile.screen')`)
+	does(p, `document.querySelector('#share').click()`)
+	s.until(p, `document.querySelector('.tile.screen')`)
+	take(p, "own-screen")
+	does(p, `document.querySelector('#share').click()`)
+	var node string
+	p.mustEval(t, "call.node", &node)
+	does(p, `document.querySelector('#kill').click()`)
+	s.until(p, `document.querySelectorAll('#status-moves li').length > 0`)
+	s.until(p, inCall(5))
+	restart(t, s.cluster, node)
+	take(p, "moved")
+	p.press(t, "l")
+	take(p, "question")
+	does(p, `document.querySelector('#leaving [value=leave]').click()`)
+	s.until(p, `document.activeElement.id === 'rejoin'`)
+	take(p, "after")
 }
 
 var people24 = []string{
@@ -113,7 +184,7 @@ var people24 = []string{
 func (s *studio) talk(tab *page) {
 	for i, line := range []string{
 		`calls[0].say('Morning! Can everybody see the agenda?')`, `calls[2].say('Yes. I would start with the failover.')`,
-		`calls[2].say('<b>Two</b> nodes are enough for that.')`,
+		`calls[2].say('Two nodes are enough for that.')`,
 	} {
 		s.crowd.mustEval(s.t, line, nil)
 		s.until(tab, fmt.Sprintf(`document.querySelectorAll('.line').length > %d`, i))
@@ -145,6 +216,7 @@ var (
 	desk      = screenSize{width: 1280, height: 800, scale: 1}
 	wide      = screenSize{width: 1920, height: 1080, scale: 1}
 	phone     = screenSize{width: 390, height: 844, scale: 2, mobile: true}
+	short     = screenSize{width: 360, height: 640, scale: 2, mobile: true}
 	landscape = screenSize{width: 844, height: 390, scale: 2, mobile: true}
 )
 
@@ -230,15 +302,20 @@ func (s *studio) shoot(name string, size screenSize, query url.Values, condition
 			act(p)
 		}
 		s.settle(p)
-		picture, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatalf("take the picture: %v", err)
-		}
-		if err := os.WriteFile(filepath.Join(s.dir, name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		s.picture(tab, name)
 		_ = p.eval(`(globalThis.call?.leave(), true)`, nil)
 	})
+}
+
+func (s *studio) picture(tab context.Context, name string) {
+	s.t.Helper()
+	picture, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, name+".png"), picture, 0o644)
+	}
+	if err != nil {
+		s.t.Fatalf("take the picture: %v", err)
+	}
 }
 
 // settle lets layers and layout come to rest. It counts frames, because a

@@ -39,6 +39,7 @@ var plants = map[string]string{
 	"target-size":            `document.querySelector('#leave').style.cssText = 'width: 18px; height: 18px'`,
 	"contrast":               `document.querySelector('#title').style.color = '#667'`,
 	"field-edge":             `document.querySelector('#most').closest('[hidden]')?.removeAttribute('hidden'), document.querySelector('#most').style.borderColor = '#333d40'`,
+	"cut-off":                `document.querySelector('#mute-all').style.cssText = 'width: 60px; min-width: 0'`,
 	"off-screen":             `document.querySelector('#leave').style.cssText = 'position: fixed; right: -80px'`,
 	"scrolls-sideways":       `document.querySelector('#leave').style.cssText = 'position: absolute; right: -80px', document.querySelector('#stage').style.overflow = 'visible'`,
 	"covered":                `document.querySelector('.controls').append(document.createElement('div')), Object.assign(document.querySelector('.controls > div').style, { position: 'fixed', inset: 0 })`,
@@ -167,7 +168,7 @@ func (a *audit) inACall(t *testing.T, plant func(*testing.T, *page, map[string]s
 			ada.mustEval(t, `(document.querySelector('#copy').click(), true)`, nil)
 			ada.sees(t, "a notice", `document.querySelector('.notice button')`)
 			ada.mustEval(t, `(document.querySelector('#people .more:not([hidden])').click(), true)`, nil)
-			ada.sees(t, "the menu", `document.activeElement.role === 'menuitem'`)
+			ada.sees(t, "the whole menu", `document.activeElement.role === 'menuitem' && document.activeElement.parentElement.getBoundingClientRect().bottom <= innerHeight`)
 			judge(t, screen+", the menu of a person")
 			ada.press(t, "Escape")
 			ada.sees(t, "the focus back", `document.activeElement.matches('.more') && !document.querySelector('#panel-people').hidden`)

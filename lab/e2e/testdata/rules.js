@@ -109,6 +109,12 @@ globalThis.violations = () => {
   }
   if (document.documentElement.scrollWidth > innerWidth + 1) found.push(`scrolls-sideways: the page is ${document.documentElement.scrollWidth} wide, the screen ${innerWidth}`);
 
+  // Words stay within their box, or end in dots.
+  for (const e of all('body *')) {
+    if (e.closest('.unseen, svg, select, textarea') || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+    if (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).textOverflow !== 'ellipsis') say('cut-off', e, `"${e.textContent.trim().slice(0, 30)}" needs ${e.scrollWidth} of ${e.clientWidth}`);
+  }
+
   // Contrast of text, 4.5 to 1, or 3 to 1 where it is large; over pictures the colour that is behind the text itself.
   const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
   const rgba = (colour) => {

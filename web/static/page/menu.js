@@ -85,14 +85,14 @@ export class Menu {
   }
 
   /**
-   * Under the button, else over it.
+   * Under the button, else over it, always on the screen.
    * @param {DOMRect} at
    */
   #place(at) {
     const { width, height } = this.#root.getBoundingClientRect();
     const home = /** @type {Element} */ (this.#root.parentElement).getBoundingClientRect();
     const below = at.bottom + GAP_PX + height < innerHeight;
-    this.#root.style.setProperty('top', `${below ? at.bottom + GAP_PX : Math.max(at.top - GAP_PX - height, GAP_PX)}px`);
+    this.#root.style.setProperty('top', `${below ? at.bottom + GAP_PX : Math.max(Math.min(at.top, innerHeight) - GAP_PX - height, GAP_PX)}px`);
     this.#root.style.setProperty('left', `${Math.min(Math.max(at.left + (at.width - width) / 2, home.left + GAP_PX), home.right - width - GAP_PX)}px`);
   }
 

@@ -71,7 +71,7 @@ func openTab(t *testing.T, name string) (context.Context, *page) {
 	}}
 }
 
-// The views are shown in the order of the screens, and in a language that fits ill.
+// Each view is shown on each screen; on some in Arabic, from right to left, or in German, whose words are long.
 var (
 	screens   = []string{"dark desk", "light desk", "dark phone", "light small"}
 	languages = map[string]string{"light desk": "ar", "dark phone": "de"}
@@ -112,8 +112,8 @@ func (a *audit) judge(t *testing.T, view string) {
 	}
 }
 
-// showsEveryView has the auditor judge every view, dark and light, on a desk, on a phone and at 320 pixels, from left to right
-// and from right to left, and looks where the focus is. plant breaks the page at two of the views.
+// showsEveryView has the auditor judge every view on every screen, and looks where the focus is. plant breaks the page at two
+// of the views.
 func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[string]string)) {
 	t.Helper()
 	needChromium(t, 2)

@@ -20,7 +20,7 @@ func TestCallsByTCP(t *testing.T) {
 	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
 	secure := frontWithTLS(t, certFile, keyFile, pages)
 	for _, o := range []office{
-		{name: "no UDP", path: "prflx tcp", filter: "ip protocol udp drop"},
+		{name: "no UDP", path: "(prflx|host) tcp", filter: "ip protocol udp drop"},
 		{name: "UDP and TCP", path: "host udp", filter: "meta mark 1 drop"},
 	} {
 		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, clients{secure, certFile, restartEnv}) })

@@ -1,7 +1,6 @@
 package sfu
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -78,17 +77,16 @@ func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
 const (
 	loadWindow     = time.Second
-	shortestWindow = loadWindow * 3 / 4
+	shortestWindow = loadEvery * 9 / 10 // a tick may be early
 )
 
 // meter turns a counter into a rate. It is not safe for concurrent use.
 type meter struct {
-	shortest time.Duration // window; 0: shortestWindow
-	at       time.Time
-	count    headroom.Egress // in total
-	rate     headroom.Egress
-	people   int // connected at the end of the window
-	covered  int // connected during all of it
+	at      time.Time
+	count   headroom.Egress // in total
+	rate    headroom.Egress
+	people  [2]int // connected at the end of the window, and of the one before
+	covered int    // connected during all of both: media takes a moment to begin
 }
 
 // observe takes the counter and returns the last window's rate.
@@ -100,13 +98,13 @@ func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
 func (m *meter) observeOf(total headroom.Egress, people int, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {
-		m.at, m.count, m.people = now, total, people
+		m.at, m.count, m.people[0] = now, total, people
 		return m.rate
 	}
-	if elapsed < cmp.Or(m.shortest, shortestWindow) {
+	if elapsed < shortestWindow {
 		return m.rate
 	}
-	m.covered, m.people = min(m.people, people), people
+	m.covered, m.people = min(m.people[0], m.people[1], people), [2]int{people, m.people[0]}
 	perSecond := func(now, before uint64) uint64 {
 		return uint64(float64(now-min(before, now)) / elapsed.Seconds())
 	}

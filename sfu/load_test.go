@@ -78,10 +78,11 @@ func TestMeterCoversWhoWasThereAllTheWhile(t *testing.T) {
 		rate            uint64
 	}{
 		{0, 0, 0, 0, 0},
-		{900 * time.Millisecond, 0, 4, 0, 0},
-		{1000 * time.Millisecond, 100, 4, 0, 0},
-		{1900 * time.Millisecond, 1000, 3, 3, 1000},
-		{1950 * time.Millisecond, 1100, 5, 3, 1000},
+		{500 * time.Millisecond, 0, 4, 0, 0},
+		{900 * time.Millisecond, 50, 4, 0, 0},
+		{1000 * time.Millisecond, 100, 4, 0, 200},
+		{1500 * time.Millisecond, 600, 3, 3, 1000},
+		{1550 * time.Millisecond, 700, 5, 3, 1000},
 	} {
 		rate := m.observeOf(headroom.Egress{BitsPerSecond: look.bits}, look.people, at.Add(look.after)).BitsPerSecond
 		if m.covered != look.covered || rate != look.rate {

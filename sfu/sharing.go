@@ -70,7 +70,6 @@ func (n *Node) share(now time.Time) {
 
 // used returns shares of the ceiling.
 func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egress) share.Used {
-	s.sent.shortest = loadWindow / 2 // it acts soon
 	rate := s.sent.observe(headroom.Egress{BitsPerSecond: bits, PacketsPerSecond: packets}, now)
 	if spent, ok := processorTime(); ok && now.Sub(s.at) >= loadWindow/2 {
 		if !s.at.IsZero() {

@@ -4,10 +4,12 @@ import { ChatPanel } from '/page/chat-panel.js';
 import { keepChoices } from '/page/choices.js';
 import { Devices } from '/page/devices.js';
 import { foldControls } from '/page/fold.js';
+import { copyInvitation } from '/page/invitation.js';
 import { askToLeave } from '/page/leave-question.js';
 import { Lobby } from '/page/lobby.js';
 import { notice } from '/page/notices.js';
 import { listenForKeys } from '/page/shortcuts.js';
+import { say } from '/page/words.js';
 import { equal, eventually, ok, test } from './harness.js';
 
 /** One part of the document, in sight. */
@@ -114,6 +116,46 @@ test('after a call it is said why it is over, and one click joins again', async 
   $('#elsewhere').click();
   equal([$('#join').hidden, $('#ended').hidden], [false, true]);
   await eventually(() => devices.on('camera') && devices.on('microphone'), 'a look at oneself again');
+});
+
+test('a join that takes long can be cancelled, and a link decides the room but not a name that it lacks', async (t) => {
+  const root = await part('#lobby', t);
+  const cancelled = [];
+  const lobby = new Lobby(new Devices({ width: 320, height: 180, fps: 10 }), {
+    name: 'Ada', room: 'lair', link: { name: '', room: 'salon' }, encrypt: false, mayEncrypt: false, onJoin: () => {}, onCancel: () => cancelled.push('joining'), onName: () => {},
+  });
+  const $ = (selector) => root.querySelector(selector);
+  equal([lobby.values, $('#room').readOnly, $('#name').readOnly], [{ name: 'Ada', room: 'salon' }, true, false]);
+  lobby.room = 'elsewhere';
+  equal(lobby.values.room, 'salon', 'of the link');
+  lobby.say('Try again in a moment.');
+  equal([$('#enter').disabled, $('#cancel').hidden], [false, true]);
+  lobby.setBusy(true);
+  equal([$('#enter').disabled, $('#cancel').hidden, $('#problem').textContent], [true, false, ''], 'nothing to try again while it joins');
+  $('#cancel').click();
+  equal(cancelled, ['joining']);
+  lobby.setBusy(false);
+  equal([$('#enter').disabled, $('#cancel').hidden], [false, true]);
+});
+
+test('an invitation that would lead nowhere is explained instead of copied', async (t) => {
+  await part('#notices', t);
+  const { fetch } = window;
+  const { writeText } = navigator.clipboard;
+  const copied = [];
+  t.cleanup(() => Object.assign(window, { fetch }));
+  t.cleanup(() => Object.assign(navigator.clipboard, { writeText }));
+  navigator.clipboard.writeText = async (text) => { copied.push(text); };
+  const said = () => [...document.querySelectorAll('.notice span')].map(({ textContent }) => textContent);
+  const invites = async (config) => {
+    document.querySelector('#notices').replaceChildren();
+    window.fetch = async () => Response.json(config);
+    await copyInvitation('a room', '');
+  };
+  await invites({ dev: false });
+  equal([copied, said()], [[], [say('invite.none')]]);
+  await invites({ dev: false, invite: 'https://app.example.org/join/{room}' });
+  equal([copied, said()], [['https://app.example.org/join/a%20room'], [say('invite.copied')]]);
 });
 
 test('what is meant for one goes to nobody else, also when they leave', async (t) => {

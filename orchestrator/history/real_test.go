@@ -75,6 +75,15 @@ func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin, wh
 	return found, in, err
 }
 
+// Get is what a node without headroom does instead of a claim. Unanswered, its pin comes from memory, too.
+func (s *watched) Get(ctx context.Context, r ring.RoomID) (pin.Pin, bool, error) {
+	found, ok, err := s.Store.Get(ctx, r)
+	if err != nil {
+		s.silent = true
+	}
+	return found, ok, err
+}
+
 // still is a cluster in which nothing changes and nobody holds a room.
 type still struct{ view *cluster.View }
 

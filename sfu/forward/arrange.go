@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// arrange assigns slots and layers anew where something changed.
 func (r *Room) arrange(now time.Time) {
 	if r.tablesChanged || r.speakersChanged {
 		r.rank()
@@ -37,7 +36,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	if pair {
 		r.assignment.pair(r, sub)
 	}
-	// Only a budget ties slots together: without one, a slot that shows the same keeps its layer.
+	// Only a budget ties slots together: else a slot that shows the same keeps its layer.
 	all := anew || r.layersChanged || sub.budget > 0
 	if anew || r.layersChanged || sub.moved {
 		r.chooseTargets(sub, now, all)
@@ -55,7 +54,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	sub.changed, sub.moved = false, false
 }
 
-// unseated reports whether a speaker has no slot. Otherwise a change of speakers moves nobody.
+// unseated reports whether a speaker has no slot. Else a change of speakers moves nobody.
 func (r *Room) unseated(sub *subscriber, kind Kind) bool {
 	group, k := sub.group(kind), r.ranking(kind)
 	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
@@ -75,7 +74,6 @@ func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
 	r.scarce = r.scarce || group.scarce
 }
 
-// tell writes the subscriber's table and reports whether it changed.
 func (r *Room) tell(sub *subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +92,7 @@ func (r *Room) tell(sub *subscriber) bool {
 	return true
 }
 
-// tellMoved is tell for reassigned slots, in a table of the same slots.
+// tellMoved is tell when only entries of the same slots changed.
 func (r *Room) tellMoved(sub *subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +108,7 @@ func (s *Slot) told() Entry {
 	return e
 }
 
-// chooseTargets chooses the layer of each slot, or only of reassigned ones.
+// chooseTargets chooses layers for all slots, or for reassigned ones.
 func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 	slots := sub.slots
 	if !all {
@@ -175,7 +173,7 @@ func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	}
 }
 
-// demand lists what a slot could show of its entry; false for nothing.
+// demand lists what a slot could show of its entry; false: nothing.
 func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	p := r.shown(s)
 	if p == nil || len(p.layers) == 0 || s.wanted.hidden {
@@ -192,13 +190,13 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 			}
 		}
 		if d.held < 0 {
-			d.held = d.top // more than is wanted now, or silent
+			d.held = d.top // above what is wanted now, or silent
 		}
 	}
 	return d, true
 }
 
-// ladder is computed once per look for all subscribers.
+// ladder is computed once a look, for all subscribers.
 func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	if p.looked != look {
 		p.looked, p.whole = look, p.whole[:0]
@@ -211,13 +209,13 @@ func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	return p.rungs
 }
 
-// wish is an entry's rank in the page's order, and its wanted height.
+// wish is an entry's rank in the page's order, and the wanted height.
 type wish struct {
 	rank, height int
 	hidden       bool
 }
 
-// Without a view the lowest layer is wanted. Views speak of pictures: sound is never hidden.
+// Without a view the lowest layer is wanted. Sound is never hidden.
 func (sub *subscriber) wanted(e Entry) wish {
 	if !sub.hasView || e.Kind != KindVideo {
 		return wish{}

@@ -13,7 +13,7 @@ type trackKey struct {
 
 func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
 
-// The ranks of what may be shown, best first.
+// Ranks of what may be shown, best first.
 const (
 	rankShown  = iota // wanted, or anything without a view
 	rankHeld          // its publisher is expected back
@@ -28,8 +28,8 @@ type choice struct {
 	placed bool
 }
 
-// assignment assigns the slots of one kind of one subscriber. Its slices are scratch; marks on publications replace
-// maps. The cost grows with the slots, not with the room.
+// assignment assigns one subscriber's slots of one kind. Its slices are scratch, and marks on publications replace
+// maps: the cost grows with the slots, not with the room.
 type assignment struct {
 	room    *Room
 	sub     *subscriber
@@ -39,18 +39,18 @@ type assignment struct {
 
 	shown   []*publication // by slot; nil: nothing
 	choices []choice       // best first
-	kept    []*publication // in mostSpoken
-	moved   []*Slot        // of both kinds, reassigned
-	seen    uint64         // marks the choices
+	kept    []*publication
+	moved   []*Slot // of both kinds, reassigned
+	seen    uint64  // marks the choices
 }
 
-// candidate reports whether p is somebody else's, in a codec that the subscriber has.
+// candidate reports whether p is another peer's, in a codec that the subscriber has.
 func (a *assignment) candidate(p *publication) bool {
 	return p.key.peer != a.sub.peer && a.slots[0].takes(p.layers[0])
 }
 
-// assign keeps in place what is still important and fills free slots by importance. It reports whether there are more
-// candidates than slots.
+// assign keeps in place what is still important and fills free slots by importance. scarce: there are more candidates
+// than slots.
 func (a *assignment) assign(kind Kind) (scarce bool) {
 	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.room.mark()
 	for _, s := range a.slots {
@@ -81,8 +81,8 @@ func (a *assignment) assign(kind Kind) (scarce bool) {
 	return scarce
 }
 
-// sounds shows everybody while they fit. Then screens' sound has up to half of the slots, and a speaker without one replaces whoever
-// has been silent longest, never a speaker, so that slots do not flicker.
+// sounds shows everybody while they fit. Else screens' sound has up to half of the slots, and a speaker replaces
+// whoever has been silent longest. A speaker is never replaced, so slots do not flicker.
 func (a *assignment) sounds(scarce bool) {
 	if scarce {
 		a.shared((len(a.slots) + 1) / 2)
@@ -119,7 +119,7 @@ func (a *assignment) pictures() {
 	a.rest(false)
 }
 
-// shared chooses up to n of screens, or of their sound: those in slots, then in order of arrival.
+// shared chooses up to n screens, or their sound: those in slots, then by arrival.
 func (a *assignment) shared(n int) {
 	present := a.room.mark()
 	for _, p := range a.shown {
@@ -136,7 +136,7 @@ func (a *assignment) shared(n int) {
 	}
 }
 
-// choose ignores a publication that is chosen already.
+// choose ignores what is chosen already.
 func (a *assignment) choose(p *publication, rank int) {
 	if p.chosen != a.seen {
 		p.chosen = a.seen
@@ -144,7 +144,7 @@ func (a *assignment) choose(p *publication, rank int) {
 	}
 }
 
-// rest chooses in order of arrival.
+// rest chooses by arrival.
 func (a *assignment) rest(all bool) {
 	for _, p := range a.ranking.arrived {
 		if len(a.choices) >= len(a.slots) {

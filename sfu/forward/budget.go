@@ -7,30 +7,29 @@ import (
 )
 
 const (
-	// A step up must fit with this margin: rates vary, and taking a step back costs two keyframes.
+	// A step up must fit with this margin: rates vary, and a step back costs two keyframes.
 	raiseMargin = 1.15
-	// The same for a paused picture: any picture is better than none.
+	// For a paused picture: any is better than none.
 	returnMargin = 1.05
-	// It must fit for so long. Steps down are immediate.
+	// How long it must fit. Steps down are immediate.
 	raiseAfter  = time.Second
 	returnAfter = 300 * time.Millisecond
 )
 
-// demand is what one video slot could show.
+// demand is what a video slot could show.
 type demand struct {
 	slot   *Slot
 	rank   int // in the page's order
 	screen bool
 	layers []layerChoice // lowest first
-	top    int           // index that the page wants
-	held   int           // index of the present target, -1: none of these
+	top    int           // what the page wants
+	held   int           // the present target, -1: none of these
 	chosen int           // -1: paused
 
 	cut        bool // the path does not carry the present target
 	restrained bool // by the node's level
 }
 
-// cost is what the step to a rung adds.
 func (d *demand) cost(rung int) uint64 {
 	bits := d.layers[rung].bits
 	if rung > 0 {
@@ -39,8 +38,8 @@ func (d *demand) cost(rung int) uint64 {
 	return bits
 }
 
-// apportion spends the budget that is left after sound, which is never cut. It returns what everything would cost if
-// that does not fit, else 0.
+// apportion spends what sound leaves of the budget; sound is never cut. It returns the cost of everything, 0 if that
+// fits.
 func apportion(demands []demand, budget, audio uint64, now time.Time) (short uint64) {
 	allocate(demands, budget-min(budget, audio))
 	all, limited := audio, false
@@ -83,9 +82,8 @@ func patienceOf(held int) time.Duration {
 	return raiseAfter
 }
 
-// allocate spends the budget in steps: everybody's lowest layer in the page's order, then screens, then each next layer
-// of all cameras. A step that does not fit is passed over, with those above it. So a larger budget never moves bits
-// from the more important to the less.
+// allocate buys the lowest layers in the page's order, then screens, then each next layer of all cameras. A step that
+// does not fit is passed over, with those above it. So a larger budget never takes bits from the more important.
 func allocate(demands []demand, budget uint64) {
 	slices.SortStableFunc(demands, func(a, b demand) int { return cmp.Compare(a.rank, b.rank) })
 	highest := 0
@@ -135,10 +133,10 @@ const assumedBits = 4
 
 type rateMeter struct {
 	bytes uint64
-	bits  float64 // a second, smoothed over about one
+	bits  float64 // per second, smoothed over about one
 	begun bool    // the next measurement covers a whole interval
 	known bool
-	young float64 // weight of the next measurement while there were few: they count alike, for the first has a keyframe
+	young float64 // the next measurement's weight; the first few count alike, because a keyframe comes first
 }
 
 func (m *rateMeter) add(packetBytes int) {
@@ -166,7 +164,7 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	m.bytes = 0
 }
 
-// bits per second, assumed before they are measured.
+// bits is per second, and assumed until measured.
 func (l *Layer) bits() uint64 {
 	if l.rate.known {
 		return uint64(l.rate.bits)

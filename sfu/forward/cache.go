@@ -5,12 +5,12 @@ import "time"
 const (
 	videoCachePackets = 1024                    // about 2 s at 5 Mbit/s
 	audioCachePackets = 64                      // about 1.3 s of 20 ms packets
-	cacheAge          = 1500 * time.Millisecond // later retransmissions miss their playout
+	cacheAge          = 1500 * time.Millisecond // later ones miss their playout
 )
 
-// packetCache keeps a layer's latest packets for retransmission to all slots.
+// packetCache keeps a layer's latest packets for retransmission.
 type packetCache struct {
-	ring    []*Packet // a power of two; by extended sequence number
+	ring    []*Packet // by extended sequence number; a power of two
 	oldest  uint32    // nothing below it is held
 	highest uint32
 }
@@ -22,7 +22,7 @@ func newPacketCache(kind Kind) packetCache {
 	return packetCache{ring: make([]*Packet, audioCachePackets)}
 }
 
-// put takes a reference. It is false for a duplicate and for a packet older than the ring.
+// put takes a reference. False: a duplicate, or older than the ring.
 func (c *packetCache) put(p *Packet) bool {
 	size := uint32(len(c.ring))
 	switch {

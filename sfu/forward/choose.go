@@ -15,10 +15,10 @@ type layerChoice struct {
 	bits          uint64 // a second
 	layer         *Layer
 	level         Level // see publication.place
-	spatial, upTo uint8 // the highest spatial and temporal layer, or allSpatial and allTemporal
+	spatial, upTo uint8 // the highest layers, or allSpatial and allTemporal
 }
 
-// ridRank orders layers of unknown size by the customary names q < h < f and synonyms.
+// ridRank orders layers of unknown size by customary names: q < h < f and synonyms.
 func ridRank(rid string) int {
 	switch strings.ToLower(rid) {
 	case "q", "l", "low", "0":
@@ -41,7 +41,7 @@ func ladder(layers []layerChoice) []layerChoice {
 	return layers
 }
 
-// reach returns the rungs up to the lowest that is at least as high as wanted, else all; for 0 the lowest.
+// reach returns the rungs up to the lowest of at least the wanted height, else all; for 0 the lowest.
 func reach(rungs []layerChoice, wanted int) []layerChoice {
 	for i, c := range rungs {
 		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
@@ -64,7 +64,7 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-// format names what must agree for a packet to be decoded.
+// format is what must agree for a packet to be decoded.
 func format(c Codec) string {
 	mime := strings.ToLower(c.MimeType)
 	if codecOf(c.MimeType) != codecH264 {

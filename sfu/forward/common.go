@@ -18,15 +18,15 @@ type Lack struct {
 	Codec  string // "H264"
 }
 
-// Lacks returns what OnSlots last told of; do not change it.
+// Lacks returns what OnSlots last told of. Do not change it.
 func (r *Room) Lacks(peer PeerID) []Lack {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lacks[peer]
 }
 
-// compareCodecs looks at some publications at a time. A picture is not shown to who lacks its codec; its publisher may
-// have another one.
+// compareCodecs looks at some publications at a time. The publisher of a picture that somebody lacks may have another
+// codec.
 func (r *Room) compareCodecs(now time.Time) {
 	list := r.pictures.arrived
 	for range min(lacksPerLook, len(list)) {

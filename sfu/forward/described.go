@@ -9,7 +9,7 @@ import (
 // allSpatial marks a stream without a choice of spatial layers.
 const allSpatial = 0xFF
 
-// describedPicture reads of the payload only the counters of VP8 and VP9, for receivers without descriptors.
+// describedPicture reads of the payload only VP8's and VP9's counters, which receivers without descriptors need.
 func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	p := picture{keyframe: f.Keyframe && f.First}
 	if c == codecVP8 || c == codecVP9 {
@@ -24,15 +24,15 @@ func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	return p
 }
 
-// description is what a layer's dependency descriptors say; zero without them.
+// description is what a layer's dependency descriptors say.
 type description struct {
 	structure *descriptor.Structure
 	active    uint32 // decode targets
 	rates     []rateMeter
-	arranged  time.Time // of the last choice made at once
+	arranged  time.Time // last chosen at once
 }
 
-// receive counts a packet and reports whether the choices changed. newest: no later packet came.
+// receive counts a packet and reports whether the choices changed; newest: no later one came.
 func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	f := &p.frame
 	if !f.Known {
@@ -52,7 +52,7 @@ func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	return changed
 }
 
-// rearrange chooses at once after a change, so that the keyframe at hand serves it, unless that was just done.
+// rearrange chooses layers at once, so that the keyframe at hand serves the change, but not twice in a row.
 func (r *Room) rearrange(l *Layer, now time.Time) {
 	r.layersChanged = true
 	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
@@ -67,7 +67,7 @@ func (d *description) measure(elapsed time.Duration) {
 	}
 }
 
-// target is the active decode target of a spatial layer with the most temporal layers up to a limit.
+// target is a spatial layer's active decode target with the most temporal layers up to a limit.
 func (d *description) target(spatial, temporal uint8) (int, bool) {
 	best, found := 0, false
 	for i := range descriptor.Targets(d.active) {
@@ -79,7 +79,6 @@ func (d *description) target(spatial, temporal uint8) (int, bool) {
 	return best, found
 }
 
-// higher compares spatial layers first.
 func higher(a, b descriptor.Layer) bool {
 	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
 }
@@ -110,7 +109,7 @@ func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
 	return to
 }
 
-// highestTemporal is the highest temporal layer worth leaving out, 0 for none.
+// highestTemporal is the highest worth leaving out; 0: none.
 func (c *layerChoice) highestTemporal() uint8 {
 	d := &c.layer.described
 	if d.structure == nil {

@@ -7,7 +7,7 @@ import (
 
 var errMalformed = errors.New("malformed RTP packet")
 
-// noAudioLevel is none of RFC 6464's levels, 0 to 127.
+// RFC 6464's levels are 0 to 127.
 const noAudioLevel = 0xFF
 
 const (
@@ -15,8 +15,8 @@ const (
 	profileTwoByte = 0x1000 // RFC 8285 section 4.3; the low four bits vary
 )
 
-// PassedExtensions are the negotiated ids, 0 for none, of extensions passed from publishers to subscribers. The same
-// index means the same extension on both sides.
+// PassedExtensions are negotiated ids (0: none) of extensions that publishers send and subscribers get. An index
+// means the same extension on both sides.
 type PassedExtensions [3]uint8
 
 type extensionIDs struct {
@@ -82,7 +82,7 @@ func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 	return h, nil
 }
 
-// The top bit of the audio level (voice activity) is the sender's opinion, and not used.
+// The audio level's top bit (voice activity) is the sender's opinion, and unused.
 func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extensionIDs) {
 	for at < len(b) {
 		if b[at] == 0 { // padding between elements

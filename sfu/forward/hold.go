@@ -3,12 +3,12 @@ package forward
 import "time"
 
 const (
-	// holdTime is how long a frame's packets wait for its last one. Viewers cannot decode earlier, and packets that
-	// leave together cost a third: the kernel cuts them out of one message.
+	// holdTime is how long packets wait for their frame's last one. Viewers cannot decode earlier, and together they
+	// cost a third: the kernel cuts them out of one message.
 	holdTime = 3 * time.Millisecond
 	// A keyframe of a large screen has hundreds.
 	holdPackets = 32
-	// Padding that a packet may get to match its frame. libwebrtc's packets differ by a byte and by header extensions.
+	// Padding that a packet may get. libwebrtc's packets of a frame differ by a byte and by header extensions.
 	equalBytes = 32
 )
 
@@ -46,7 +46,6 @@ func (r *Room) hold(p *Packet) {
 	}
 }
 
-// letGo forwards what has waited for holdTime.
 func (r *Room) letGo(now time.Time) {
 	h := &r.holding
 	for len(h.layers) > 0 {
@@ -87,7 +86,7 @@ func (l *Layer) forwardHeld() {
 	l.dropHeld()
 }
 
-// equalise pads packets to the longest where little is missing: the kernel cuts packets of one length, the last may be
+// equalise pads packets to the longest where little is missing: the kernel cuts equal lengths; only the last may be
 // shorter. Receivers remove padding (RFC 3550 section 5.1).
 func equalise(held []*Packet) {
 	longest := 0

@@ -2,8 +2,8 @@ package forward
 
 import "time"
 
-// keyframeRequests merges the viewers' requests for one layer. Chromium answers one in 300 ms and forgets the others,
-// so an early request waits for the end of the interval.
+// keyframeRequests merges the viewers' requests for a layer. Chromium answers one in 300 ms and forgets others, so an
+// early one waits for the interval's end.
 type keyframeRequests struct {
 	interval time.Duration
 	last     time.Time
@@ -13,7 +13,6 @@ type keyframeRequests struct {
 	unanswered int // since the last keyframe
 }
 
-// request reports whether to send one now.
 func (k *keyframeRequests) request(now time.Time) bool {
 	if !k.last.IsZero() && now.Sub(k.last) < k.interval {
 		k.pending = true
@@ -25,14 +24,13 @@ func (k *keyframeRequests) request(now time.Time) bool {
 	return true
 }
 
-// due reports whether the waiting request is to be sent now.
 func (k *keyframeRequests) due(now time.Time) bool {
 	return k.pending && k.request(now)
 }
 
 func (k *keyframeRequests) arrived() { k.pending, k.unanswered = false, 0 }
 
-// patience doubles after five and again after ten unanswered requests.
+// patience doubles after five and after ten unanswered requests.
 func (k *keyframeRequests) patience() time.Duration {
 	const retry = 400 * time.Millisecond
 	return retry << min(k.unanswered/5, 2)

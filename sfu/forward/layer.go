@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// Codec is one codec of a negotiated m-line.
+// Codec is a codec of a negotiated m-line.
 type Codec struct {
 	MimeType       string // "video/VP8", in any case
 	Fmtp           string // a=fmtp; H264 matches by packetization-mode and profile
@@ -25,14 +25,14 @@ type LayerConfig struct {
 	SSRC   uint32 // for logs
 	Codec  Codec  // other payload types are ignored
 
-	// REDPayloadType is RFC 2198's form of the codec, 0 for none.
+	// REDPayloadType is of RFC 2198; 0: none.
 	REDPayloadType uint8
 
-	// AudioLevelExtensionID is RFC 6464's negotiated id, 0 for none.
+	// AudioLevelExtensionID is of RFC 6464; 0: none.
 	AudioLevelExtensionID uint8
 	Passed                PassedExtensions
 
-	// DescriptorID is the dependency descriptor's negotiated id, 0 for none.
+	// DescriptorID is the dependency descriptor's; 0: none.
 	DescriptorID uint8
 
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
@@ -41,10 +41,10 @@ type LayerConfig struct {
 
 func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
 
-// After layerSilence viewers get another layer: a browser short of bandwidth stops its highest one without a word.
+// After layerSilence viewers get another layer: a browser short of bandwidth just stops its highest one.
 const layerSilence = 1500 * time.Millisecond
 
-// Layer is one encoding of a publisher. It is safe for concurrent use, but one goroutine pushes its packets.
+// Layer is one encoding of a publisher. It is safe for concurrent use, but one goroutine calls Push.
 type Layer struct {
 	room  *Room
 	cfg   LayerConfig
@@ -53,14 +53,14 @@ type Layer struct {
 	descriptors descriptor.Reader // of Push
 
 	// The room's loop owns the fields below.
-	number    uint64 // never reused in a room
+	number    uint64 // unique in a room
 	format    string
 	closed    bool
 	tracker   sequenceTracker
 	cache     packetCache
 	clock     layerClock
 	requests  keyframeRequests
-	lastHeard time.Time // of media; at first the layer's beginning
+	lastHeard time.Time // with media; at first the layer's beginning
 	height    int       // of a keyframe, 0 unknown
 	slots     []*Slot   // that show it or wait for its keyframe
 	held      []*Packet // of an unfinished frame
@@ -69,14 +69,13 @@ type Layer struct {
 	described description
 
 	shunnedUntil time.Time // it made no keyframe
-	packets      uint64    // without duplicates
+	packets      uint64
 	keyframes    uint64
 	keyframe     uint32 // where the newest begins, extended; 0: none
 	keyframeAt   time.Time
 }
 
-// Push hands a packet over; the caller must not touch it again. A full queue drops and counts it (Drops.QueueFull), so
-// that readers never wait.
+// Push takes a packet over. It never waits: a full queue drops and counts it (Drops.QueueFull).
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
@@ -102,7 +101,7 @@ func (l *Layer) Push(p *Packet) {
 	}
 }
 
-// SenderReport takes a sender report of this layer's SSRC. It does not block, and may drop it.
+// SenderReport takes a sender report of SSRC. It does not block, and may drop it.
 func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	l.room.try(func() {
 		if l.closed {
@@ -115,7 +114,7 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	})
 }
 
-// Close moves the layer's slots to another layer of its source, if there is one.
+// Close moves the slots to another layer of the source, if there is one.
 func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
 
 // receive is false for duplicates and packets that are far too late.
@@ -132,11 +131,11 @@ func (l *Layer) receive(p *Packet) bool {
 	// Browsers probe a stopped layer with padding and its old packets.
 	if sequence == l.tracker.highest && !p.empty() {
 		if !l.alive(p.arrived) {
-			l.requests.unanswered = 0 // worth asking again soon
+			l.requests.unanswered = 0 // worth asking soon
 		}
 		l.lastHeard = p.arrived
 	}
-	l.rate.add(p.length - p.redundancy.newest) // Narrow paths are not sent redundancy.
+	l.rate.add(p.length - p.redundancy.newest) // Narrow paths get no redundancy.
 	changed := p.described && l.described.receive(p, sequence == l.tracker.highest)
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)

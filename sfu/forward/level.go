@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// Level says how much of its pictures a room may send while its node is short of egress. Each step of a picture, from
-// nothing to its lowest layer and between layers, has a level; steps above the room's are not sent. The largest
-// pictures of cameras go first, then those of screens, then lowest layers from the end of each page's order. Level 0 is
-// sound alone.
+// Level says how much a room may send of its pictures while its node is short of egress; 0 is sound alone. A step of
+// a picture (its lowest layer, or one layer more) is sent if its level is not above the room's. The largest pictures
+// of cameras go first, then those of screens, then lowest layers from the end of each page's order.
 type Level uint8
 
-// Levels counts them; AllLevels holds nothing back.
+// Levels counts them; AllLevels allows everything.
 const (
 	Levels          = 48
 	AllLevels Level = Levels - 1
 
-	// Levels from here on are screens' higher steps, then cameras'.
+	// Screens' higher steps begin here, then cameras'.
 	screenLevels, cameraLevels = 16, 28
 	// LowestLevels lets everybody's lowest layers through.
 	LowestLevels Level = screenLevels - 1
 
-	// The logarithm of its bits places a step between these. It stays while they move by less than levelSlack of a
-	// place, because rates vary.
+	// The logarithm of a step's bits places it between these. It stays while it moves by less than levelSlack of a
+	// place: rates vary.
 	leastBits, mostBits = 50e3, 8e6
 	levelSlack          = 0.4
 )
@@ -32,12 +31,12 @@ const (
 type Demand struct {
 	Sound uint64
 	Steps [Levels]uint64 // what each level adds
-	Aimed uint64         // sound and the steps now let through
+	Aimed uint64         // sound and the steps let through
 	// Guessed is let through of layers not measured yet; Steps and Aimed lack it.
 	Guessed uint64
 }
 
-// UpTo is what the room would send at a level.
+// UpTo is the rate of a level.
 func (d *Demand) UpTo(level Level) uint64 {
 	sum := d.Sound
 	for _, bits := range d.Steps[:min(int(level)+1, Levels)] {
@@ -46,7 +45,7 @@ func (d *Demand) UpTo(level Level) uint64 {
 	return sum
 }
 
-// Demand is of the last look, at most lookInterval ago.
+// Demand is at most lookInterval old.
 func (r *Room) Demand() Demand {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,11 +55,11 @@ func (r *Room) Demand() Demand {
 // SetLevel does not block.
 func (r *Room) SetLevel(level Level) {
 	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon by itself
+		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon anyway
 	}
 }
 
-// levelOf places a picture of so many bits. before is its last place, below 0 for none.
+// levelOf places a picture. before is its last place, below 0 for none.
 func levelOf(bits uint64, screen bool, before int) Level {
 	first, n := cameraLevels, Levels-cameraLevels
 	if screen {
@@ -73,7 +72,7 @@ func levelOf(bits uint64, screen bool, before int) Level {
 	return Level(first + int(min(max(at, 0), float64(n-1))))
 }
 
-// place gives each rung a level, never below that of the rung before. The lowest rung's depends on the viewer.
+// place gives each rung but the lowest a level, never below the rung before. The lowest's depends on the viewer.
 func (p *publication) place() {
 	if len(p.levels) != len(p.rungs) {
 		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
@@ -90,7 +89,7 @@ func (p *publication) place() {
 	}
 }
 
-// restrain removes what is above the room's level, screens first, and adds up the demand.
+// restrain removes what is above the room's level, and adds up the demand.
 func (r *Room) restrain(demands []demand) (held bool) {
 	level := Level(r.level.Load())
 	if level == AllLevels && r.adding == nil {
@@ -130,7 +129,7 @@ func (r *Room) restrain(demands []demand) (held bool) {
 	return held
 }
 
-// measured excludes the first half second, whose assumed rate may be far too high.
+// measured excludes the first half second: the assumed rate may be far too high.
 func (d *demand) measured(rung int) bool {
 	l := d.layers[rung].layer
 	return l == nil || l.rate.known

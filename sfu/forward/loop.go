@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// tickInterval is for what viewers wait for: postponed keyframe requests, probes. calmInterval is for the rest:
-	// reports, silent layers, speakers. Each tick wakes a sleeping process, so both are long.
+	// tickInterval is for what viewers wait for: postponed keyframe requests, probes. calmInterval is for reports,
+	// silent layers and speakers. Both are long, because a tick wakes a sleeping process.
 	tickInterval = 20 * time.Millisecond
 	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
 
-	// How often layers are chosen without cause.
+	// Layers are chosen so often without cause.
 	lookInterval = 250 * time.Millisecond
 
-	// Incoming packets between Begin and End. None is waited for.
+	// Packets between Begin and End. None is waited for.
 	burstPackets = 64
 )
 

@@ -9,7 +9,7 @@ import (
 type publication struct {
 	key    trackKey
 	kind   Kind
-	layers []*Layer // empty: muted before it began, or gone
+	layers []*Layer // none: muted before it began, or gone
 	muted  bool
 	gone   bool // with its peer
 
@@ -45,7 +45,7 @@ type subscriber struct {
 
 	budget uint64 // bits per second, 0: unlimited
 	pace   pacer
-	short  uint64 // bits per second it would be sent without a budget; 0: the budget suffices
+	short  uint64 // bits per second without a budget; 0: the budget suffices
 
 	lacks []Lack // as last told
 
@@ -53,13 +53,13 @@ type subscriber struct {
 
 	// remembered is what the slot of a mid showed, or shows at the client, while there is no such slot.
 	remembered map[string]Entry
-	// holds has when the place of an absent publisher lapses.
+	// holds has when an absent publisher's place lapses.
 	holds map[trackKey]time.Time
 }
 
 type group struct {
 	slots  []*Slot
-	scarce bool // more candidates than slots, and speaking decides
+	scarce bool // more candidates than slots
 }
 
 func (sub *subscriber) group(kind Kind) *group {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// On a narrow path pictures wait here, not in the path's queue: else a keyframe there delays the sound or pushes it
-// out.
+// On a narrow path pictures wait here, not in the path's queue, where a keyframe delays sound or pushes it out.
 const (
-	// Above what the path is known to carry, so that a low guess shows and keyframes end.
+	// Above what the path carries, so that a low guess shows and keyframes end.
 	paceFactor = 1.5
 	paceTick   = 5 * time.Millisecond
 	paceBurst  = 2400 // bytes: sound waits for two packets at most
@@ -36,11 +35,11 @@ type paced struct {
 
 type pacer struct {
 	queue []paced
-	bytes float64 // may leave now; negative after a longer packet
+	bytes float64 // may leave now; below 0 after a longer packet
 	at    time.Time
 }
 
-// pass forwards a picture's packet to a slot, on a narrow path in turn.
+// pass forwards a picture's packet, in turn on a narrow path.
 func (s *Slot) pass(p *Packet) {
 	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
 		s.forward(p)

@@ -16,8 +16,7 @@ type Packet struct {
 	length int
 
 	pool *sync.Pool
-	// references counts the loop and the cache. It is not atomic: one goroutine owns a packet until Push, the loop from
-	// then on.
+	// references counts the loop and the cache. One goroutine owns a packet until Push, then the loop: no atomics.
 	references int32
 
 	layer      *Layer
@@ -25,19 +24,19 @@ type Packet struct {
 	header     header
 	picture    picture
 	frame      descriptor.Frame // if described
-	described  bool             // it has a dependency descriptor
+	described  bool             // has a dependency descriptor
 	sequence   uint32           // extended, set by the loop
 	redundancy redundancy
 	padding    uint8 // to forward with, set by the loop
 }
 
-// Buffer is where a packet is read into.
+// Buffer is what a packet is read into.
 func (p *Packet) Buffer() []byte { return p.buffer[:] }
 
 // SetLength sets the bytes of Buffer in use.
 func (p *Packet) SetLength(n int) { p.length = min(max(n, 0), packetCapacity) }
 
-// Release gives up one reference. Callers use it for packets that they do not push.
+// Release gives up one reference. Callers release what they do not push.
 func (p *Packet) Release() {
 	p.references--
 	if p.references == 0 && p.pool != nil {
@@ -68,7 +67,7 @@ func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reade
 	return nil
 }
 
-// Only the garbage collector shrinks a room's pool.
+// Only the garbage collector shrinks the pool.
 func newPacketPool() *sync.Pool {
 	pool := &sync.Pool{}
 	pool.New = func() any { return &Packet{pool: pool} }

@@ -1,9 +1,8 @@
 package forward
 
-// A browser plays the first sound and picture of a MediaStream in step, and an m-line keeps its stream. So who is seen
-// should be heard in the slot beside.
+// A browser plays a MediaStream's first sound and picture in step, and an m-line keeps its stream. So a speaker
+// should be heard in the slot beside the picture.
 
-// soundOf is what is heard with a picture.
 func (key trackKey) soundOf() trackKey {
 	if key.source == SourceScreen {
 		return trackKey{peer: key.peer, source: SourceScreenAudio}
@@ -29,8 +28,8 @@ func (sub *subscriber) join(s *Slot) {
 	}
 }
 
-// pair swaps sound into the slot beside its owner's camera. Moving a speaker would be heard, so only one that was
-// placed just now moves.
+// pair swaps sound into the slot beside its owner's camera. Moving a speaker would be heard, so only a newly placed
+// one moves.
 func (a *assignment) pair(r *Room, sub *subscriber) {
 	a.room, a.sub = r, sub
 	sub.apart = false
@@ -46,7 +45,7 @@ func (a *assignment) pair(r *Room, sub *subscriber) {
 			key := s.entry.key()
 			a.show(s, to.entry.key(), there)
 			a.show(to, key, here)
-			left-- // the other one came here
+			left-- // the other one came
 		default:
 			sub.apart = true
 			i++
@@ -66,7 +65,7 @@ func (sub *subscriber) heardBeside(e Entry) *Slot {
 	return nil
 }
 
-// rests reports whether nobody hears an audio slot change. A screen may sound at any time.
+// rests reports whether nobody hears the slot change. A screen may sound at any time.
 func (r *Room) rests(s *Slot) bool {
 	v := r.speakers.voices[s.entry.Peer]
 	return s.moved || s.entry.Source != SourceScreenAudio && (v == nil || !v.speaking)

@@ -29,17 +29,16 @@ func codecOf(mimeType string) codec {
 
 // picture is what forwarding reads of a payload.
 type picture struct {
-	keyframe      bool // the first packet of a keyframe: switches happen here
-	width, height int  // of the keyframe, 0 unknown
+	keyframe      bool // a keyframe's first packet: switches happen here
+	width, height int  // of the keyframe; 0: unknown
 
 	// With temporal layers.
 	begins   bool  // its first packet
 	temporal uint8 // its layer
-	synced   bool  // it needs pictures of the lowest layer only
-	opens    bool  // later higher pictures need nothing higher from before
+	synced   bool  // needs only pictures of the lowest layer
+	opens    bool  // no later higher picture needs a higher one before it
 
-	// Offsets of VP8's and VP9's counters in the payload, 0 for none, and their values as sent: each slot overwrites
-	// the bytes.
+	// Where the payload has VP8's and VP9's counters (0: nowhere), and their values. Each slot overwrites the bytes.
 	pictureIDAt   int
 	pictureIDLong bool // 15 bits, else 7
 	pictureID     uint16
@@ -62,8 +61,7 @@ func parsePicture(c codec, payload []byte) picture {
 	return picture{keyframe: true}
 }
 
-// parseVP8 reads the payload descriptor (RFC 7741 section 4.2) and a keyframe's size (RFC 6386 section 9.1). What is
-// cut short is unknown.
+// parseVP8 reads the payload descriptor (RFC 7741 section 4.2) and a keyframe's size (RFC 6386 section 9.1).
 func parseVP8(b []byte) picture {
 	var p picture
 	if len(b) < 1 {
@@ -71,7 +69,7 @@ func parseVP8(b []byte) picture {
 	}
 	first := b[0]
 	at := 1
-	if first&0x80 != 0 { // X: extended control bits
+	if first&0x80 != 0 { // X: extended
 		if len(b) < 2 {
 			return p
 		}
@@ -82,21 +80,21 @@ func parseVP8(b []byte) picture {
 				return picture{}
 			}
 		}
-		if bits&0x40 != 0 { // L: index of the last base-layer picture
+		if bits&0x40 != 0 { // L: TL0PICIDX
 			if len(b) <= at {
 				return picture{}
 			}
 			p.tl0At, p.tl0 = at, b[at]
 			at++
 		}
-		if bits&0x30 != 0 { // T or K: one byte for both
+		if bits&0x30 != 0 { // T or K
 			if bits&0x20 != 0 && len(b) > at {
 				p.temporal, p.synced = min(b[at]>>6, maxTemporal), b[at]&0x20 != 0
 			}
 			at++
 		}
 	}
-	// A frame begins with S set and partition 0. There the payload header's lowest bit is clear in a keyframe.
+	// A frame begins with S set and partition 0. The payload header's lowest bit is clear in a keyframe.
 	p.begins = first&0x10 != 0 && first&0x07 == 0
 	if !p.begins || len(b) <= at || b[at]&0x01 != 0 {
 		return p
@@ -110,7 +108,7 @@ func parseVP8(b []byte) picture {
 	return p
 }
 
-// readPictureID returns where the id ends, 0 when it is cut short.
+// readPictureID returns where the id ends; 0: cut short.
 func (p *picture) readPictureID(b []byte, at int) int {
 	if len(b) <= at {
 		return 0
@@ -128,7 +126,6 @@ func (p *picture) readPictureID(b []byte, at int) int {
 	return at + 2
 }
 
-// patch writes one slot's counters.
 func (p *picture) patch(payload []byte, pictureID uint16, tl0 uint8) {
 	if p.pictureIDAt != 0 {
 		if p.pictureIDLong {

@@ -12,7 +12,7 @@ const (
 	vp9Structure = 0x02 // V
 )
 
-// parseVP9 reads the payload descriptor alone. What is cut short is unknown.
+// parseVP9 reads the payload descriptor alone.
 func parseVP9(b []byte) picture {
 	var p picture
 	if len(b) < 1 {
@@ -51,7 +51,6 @@ func parseVP9(b []byte) picture {
 	return p
 }
 
-// readVP9Size reads the largest spatial layer's size.
 func (p *picture) readVP9Size(b []byte) {
 	layers := int(b[0]>>5) + 1
 	if b[0]&0x10 == 0 || len(b) < 1+4*layers { // Y
@@ -61,6 +60,6 @@ func (p *picture) readVP9Size(b []byte) {
 	p.width, p.height = int(binary.BigEndian.Uint16(last)), int(binary.BigEndian.Uint16(last[2:]))
 }
 
-// av1Keyframe reads N, which begins a coded video sequence (RTP payload format for AV1, section 4.4). Z, which
+// av1Keyframe reads N, the start of a coded video sequence (RTP payload format for AV1, section 4.4). Z, which
 // continues an OBU, excludes it.
 func av1Keyframe(b []byte) bool { return len(b) > 1 && b[0]&0x08 != 0 && b[0]&0x80 == 0 }

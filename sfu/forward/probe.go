@@ -6,10 +6,10 @@ import (
 	"github.com/pion/rtp"
 )
 
-// The largest padding of RTP (RFC 3550 section 5.1).
+// The most that RTP has (RFC 3550 section 5.1).
 const probePadding = 255
 
-// probe sends the padding that the path asks for to a subscriber short of budget.
+// probe sends a subscriber short of budget the padding that its path asks for.
 func (sub *subscriber) probe() {
 	if sub.short == 0 {
 		return
@@ -25,7 +25,7 @@ func (sub *subscriber) probe() {
 	}
 }
 
-// canProbe needs RTX: browsers take padding there for probing, and it uses none of the media's sequence numbers.
+// canProbe needs RTX: browsers take padding there, and it uses no sequence numbers of the media.
 func (s *Slot) canProbe() bool {
 	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
 }

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// ranking has the publications of one kind in the orders of choice, for all subscribers.
+// ranking has one kind's publications in the orders of choice, for all subscribers.
 type ranking struct {
 	arrived  []*publication // with layers, by arrival
 	shared   []*publication // screens and their sound, not muted
-	spoken   []*publication // who contend by speaking, best first
-	speaking int            // how many of spoken speak
+	spoken   []*publication // contenders by speaking, best first
+	speaking int            // in spoken
 }
 
-// Muted pictures need no place, and what is shared comes first anyway.
+// Muted pictures need no place; what is shared comes first anyway.
 func (p *publication) contends() bool {
 	return !p.key.source.shared() && (p.kind == KindAudio || !p.muted)
 }
 
-// Speakers first, then the unmuted, then who spoke last.
+// Speakers, then the unmuted, then who spoke last.
 func comparePlaces(a, b *publication) int {
 	return cmp.Or(
 		-compareBool(a.speaking, b.speaking),
@@ -70,7 +70,7 @@ func (r *Room) ranking(kind Kind) *ranking {
 	return &r.pictures
 }
 
-// mark returns a number that was never used in this room.
+// mark returns a number that is new in this room.
 func (r *Room) mark() uint64 {
 	r.lastMark++
 	return r.lastMark

@@ -9,10 +9,10 @@ import (
 // redundancy locates the blocks of an RFC 2198 payload, the newest last.
 type redundancy struct {
 	blocks int // 0: no such payload
-	newest int // where the newest begins
+	newest int // its offset
 }
 
-// The newest block's header has one byte. The first bit tells them apart.
+// The newest block's header has one byte, and a clear first bit.
 const blockHeaderBytes = 4
 
 // parseRED is false unless every block has the payload type.
@@ -49,7 +49,7 @@ func (l *Layer) takes(p *Packet) (ok bool) {
 	return ok
 }
 
-// payloadFor leaves redundancy out for who did not negotiate it.
+// payloadFor leaves redundancy out unless it was negotiated.
 func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {
@@ -65,15 +65,15 @@ func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8)
 	return payload, to.red
 }
 
-// Redundancy doubles the sound's rate, so a slot gets it for redundantFor after lossyPackets were asked for again
-// within lossyWithin, about one in a hundred.
+// Redundancy doubles the sound's rate. So a slot gets it for redundantFor after lossyPackets were asked for within
+// lossyWithin: about one in a hundred.
 const (
 	lossyPackets = 3
 	lossyWithin  = 6 * time.Second
 	redundantFor = 20 * time.Second
 )
 
-// losses has when a slot's packets were asked for again, each once.
+// losses has when packets were asked for, each once.
 type losses struct {
 	asked [lossyPackets]time.Time
 	next  int
@@ -89,7 +89,7 @@ func (l *losses) note(now time.Time) {
 	}
 }
 
-// Without NACK losses are unknown. A narrow path loses because of what it carries, so it gets no redundancy.
+// Without NACK losses are unknown. A narrow path gets no redundancy: it loses because of what it carries.
 func (s *Slot) wants(arrived time.Time) payloadTypes {
 	to := s.payload
 	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {

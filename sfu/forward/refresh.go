@@ -8,12 +8,12 @@ import (
 const (
 	// Clients ask once a second.
 	refreshEvery = 500 * time.Millisecond
-	// A second refresh so soon shows that a keyframe did not help.
+	// A second one so soon shows that a keyframe did not help.
 	refreshAgain = 3 * time.Second
 )
 
-// Refresh is for slots that a subscriber sees nothing in. It asks for a keyframe; a second one soon begins the slot
-// anew. A slot is refreshed at most once in refreshEvery.
+// Refresh is for slots in which a subscriber sees nothing. It asks for a keyframe; a second one soon begins the slot
+// anew. A slot is refreshed once in refreshEvery at most.
 func (r *Room) Refresh(peer PeerID, mids []string) {
 	mids = slices.Clone(mids)
 	r.post(func() {

@@ -10,10 +10,10 @@ import (
 const (
 	reportInterval = time.Second
 	firstReport    = 200 * time.Millisecond // soon, for lip-sync
-	maxNames       = 31                     // what RTCP can count
+	maxNames       = 31                     // RTCP's limit
 )
 
-// CNAME names the node as one clock for all streams (RFC 3550 section 6.5.1).
+// CNAME names one clock for all streams (RFC 3550 section 6.5.1).
 const CNAME = "holdfast"
 
 type slotReport struct {
@@ -27,7 +27,7 @@ func (r *slotReport) sent(octets int) {
 	r.octets += uint32(octets)
 }
 
-// due also accepts a report that is early by sooner.
+// due also accepts what is early by sooner.
 func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	r := &s.report
 	if !s.ready || s.current == nil || s.cfg.WriteRTCP == nil || r.packets == r.reported {
@@ -39,7 +39,7 @@ func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	return !now.Add(sooner).Before(r.next)
 }
 
-// The wall clock is ours, to which all publishers' clocks are mapped: any sound and picture are in step.
+// The wall clock is ours; publishers' clocks are mapped to it, so any sound and picture are in step.
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
@@ -52,7 +52,7 @@ func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	}
 }
 
-// sendReports sends due reports and soon-due ones as one compound with their sources' names (RFC 3550 section 6.1).
+// sendReports sends reports due now or soon as one compound with their sources' names (RFC 3550 section 6.1).
 func (sub *subscriber) sendReports(now time.Time) {
 	first := slices.IndexFunc(sub.slots, func(s *Slot) bool { return s.due(now, 0) })
 	if first < 0 {
@@ -62,7 +62,7 @@ func (sub *subscriber) sendReports(now time.Time) {
 	names := &rtcp.SourceDescription{}
 	var packets []rtcp.Packet
 	for _, other := range sub.slots {
-		// A connection being replaced has slots of its own.
+		// A connection being replaced has its own slots.
 		same := other == s || s.cfg.Path != nil && other.cfg.Path == s.cfg.Path
 		if !same || !other.due(now, reportInterval/2) || len(names.Chunks) == maxNames {
 			continue

@@ -3,18 +3,18 @@ package forward
 import "time"
 
 const (
-	// Packets of one slot: about half of a 5 Mbit/s stream. Worse loss is not helped by more packets.
+	// A slot's packets: about half of a 5 Mbit/s stream. More do not help against worse loss.
 	retransmitsPerSecond = 250
 	retransmitBurst      = 120
 
-	// On a narrow path, a quarter of what it carries, and a low layer's keyframe at once.
+	// A narrow path: a quarter of what it carries, and a low layer's keyframe at once.
 	retransmitShare     = 4
 	leastRetransmits    = 10
 	retransmitFullBytes = 1200
 
-	// A packet is sent again after the path's round trip: an earlier request cannot know of the last copy. Chromium
-	// asks every 15 ms even when the queue has grown to 300 ms, and each answer would lengthen it.
-	resendAfter      = 100 * time.Millisecond // while the round trip is unknown
+	// A packet is sent again only after a round trip: an earlier request cannot know of the last copy. Chromium asks
+	// every 15 ms even behind a queue of 300 ms, which each answer would lengthen.
+	resendAfter      = 100 * time.Millisecond // round trip unknown
 	leastResendAfter = 30 * time.Millisecond
 	mostResendAfter  = 300 * time.Millisecond
 )
@@ -24,7 +24,7 @@ type retransmitBudget struct {
 	at     time.Time
 }
 
-// take takes one packet. bitsPerSecond is the path's, 0 unknown.
+// take takes one packet. bitsPerSecond is the path's; 0: unknown.
 func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
 	rate, burst := float64(retransmitsPerSecond), float64(retransmitBurst)
 	if bitsPerSecond > 0 {
@@ -72,7 +72,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	}
 }
 
-// again sends a packet once more. Without RTX it must be the very bytes: others would reuse their nonce.
+// again sends a packet once more. Without RTX, the very same bytes: others would reuse their SRTP nonce.
 func (s *Slot) again(from origin, sequence uint16) bool {
 	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
 		if s.cfg.Repeat == nil {

@@ -3,12 +3,12 @@ package forward
 type incoming struct {
 	sequence  uint32 // extended: see sequenceTracker
 	timestamp uint32
-	pictureID uint16 // of VP8, 0 for none
+	pictureID uint16 // of VP8; 0: none
 	tl0       uint8
 	frame     uint16 // of the dependency descriptor
 	empty     bool   // padding alone: the numbers close over it
-	dropped   bool   // left out: the numbers close over it
-	gapless   bool   // close over the pictures dropped, too
+	dropped   bool   // the numbers close over it
+	gapless   bool   // the picture numbers close over dropped ones, too
 }
 
 type outgoing struct {
@@ -17,7 +17,7 @@ type outgoing struct {
 	pictureID uint16
 	tl0       uint8
 	frame     uint16
-	filler    bool // write only the number, which a dropped packet left free
+	filler    bool // takes the number that a dropped packet left free
 }
 
 // origin is the packet that went out under a sequence number.
@@ -30,8 +30,8 @@ type origin struct {
 type payloadTypes struct{ media, rtx, red uint8 }
 
 const (
-	keptSegments = 8  // packets of older segments are not sent again
-	keptShifts   = 16 // swallowed packets within one segment's reordering window
+	keptSegments = 8  // older ones are not sent again
+	keptShifts   = 16 // swallowed packets, padding or dropped, within a segment's reordering window
 )
 
 // segment is a stretch of the stream that comes from one layer.
@@ -43,11 +43,11 @@ type segment struct {
 	frameAdd     uint16
 
 	highest uint32 // incoming
-	// shifts are what is added to numbers from an incoming one on, oldest first; each swallowed packet takes one off.
-	// Packets before the first are forgotten or from before the switch.
+	// shifts are what is added to numbers from an incoming one on, oldest first. Each swallowed packet takes one off.
+	// Packets before the first are from before the switch, or forgotten.
 	shifts     [keptShifts]shift
 	shiftCount int
-	dropped    uint32 // the last dropped picture's number plus one; 0: none
+	dropped    uint32 // the last dropped picture plus one; 0: none
 }
 
 type shift struct {
@@ -73,7 +73,7 @@ func (s *segment) swallow(p *incoming) {
 		s.dropped = picture
 	}
 	switch {
-	case last.from == p.sequence: // nothing was sent in between
+	case last.from == p.sequence: // nothing was sent between
 		*last = next
 	case s.shiftCount == keptShifts:
 		copy(s.shifts[:], s.shifts[1:])
@@ -84,7 +84,7 @@ func (s *segment) swallow(p *incoming) {
 	}
 }
 
-// Each shift but the first ends as many swallowed packets as it takes off.
+// Each shift but the first follows as many swallowed packets as it takes off.
 func (s *segment) swallowed(sequence uint32) bool {
 	for i := s.shiftCount - 1; i > 0 && int32(sequence-s.shifts[i].from) < 0; i-- {
 		if taken := s.shifts[i-1].add - s.shifts[i].add; int32(sequence-s.shifts[i].from+taken) >= 0 {
@@ -94,40 +94,40 @@ func (s *segment) swallowed(sequence uint32) bool {
 	return false
 }
 
-// rewriter joins layers into one continuous RTP stream, and remembers for NACKs what went out under which number. It
-// has no clock: the caller says by how many ticks time moved at a switch.
+// rewriter joins layers into one continuous RTP stream, and remembers for NACKs what went out under which number. The
+// caller has the clock: it says how far time moved at a switch, in ticks.
 type rewriter struct {
 	segments [keptSegments]segment
-	count    uint32 // segments so far; the present one is count-1
+	count    uint32 // the present one is count-1
 
 	highest   uint32 // outgoing, extended
-	timestamp uint32 // of the newest packet
+	timestamp uint32 // newest
 	pictureID uint16
 	tl0       uint8
-	frame     uint16 // the highest
+	frame     uint16 // highest
 
-	sent []sentPacket // a power of two; by outgoing number
+	sent []sentPacket // by outgoing number; a power of two
 }
 
-// sentPacket has no timestamp: the cache has the packet, and its segment what to add.
+// sentPacket has no timestamp: the cache has the packet, and the segment what to add.
 type sentPacket struct {
-	out     uint32 // extended: an old entry differs
-	in      uint32 // 0 for a filler
+	out     uint32 // extended, so that an old entry differs
+	in      uint32 // 0: filler
 	again   uint32 // last sent again, in ms of the caller's clock; 0: never
 	segment uint16 // its number's low bits
-	picture uint16 // added to its picture's number
+	picture uint16 // added to the picture's number
 }
 
-// newRewriter continues from sequence and timestamp. memory is a power of two: the packets that a NACK can find.
+// newRewriter continues from sequence and timestamp. memory, a power of two, is how many packets a NACK can find.
 func newRewriter(sequence uint16, timestamp uint32, memory int) rewriter {
 	return rewriter{
-		highest:   1<<16 | uint32(sequence), // 0 in sent means empty
+		highest:   1<<16 | uint32(sequence), // 0 in sent is empty
 		timestamp: timestamp,
 		sent:      make([]sentPacket, memory),
 	}
 }
 
-// begin switches to another layer. p is its first packet, sampled elapsedTicks after the newest so far.
+// begin switches to another layer. Its first packet p was sampled elapsedTicks after the newest so far.
 func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapsedTicks uint32) {
 	s := &r.segments[r.count%keptSegments]
 	*s = segment{
@@ -143,8 +143,8 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 	r.count++
 }
 
-// rewrite is false for what is not sent: padding, dropped packets, duplicates, and packets from before the switch or
-// forgotten. A late dropped packet makes a filler.
+// rewrite is false for what is not sent: padding, dropped packets, duplicates, and packets forgotten or from before
+// the switch. A late dropped packet makes a filler.
 func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	if r.count == 0 {
 		return outgoing{}, false
@@ -164,7 +164,7 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	}
 	extended := p.sequence + shift.add
 	place := &r.sent[extended&uint32(len(r.sent)-1)]
-	// By the outgoing number: a packet that padding overtook is late, and still the stream's newest.
+	// By the outgoing number: a packet that padding overtook is late, and still the newest.
 	newest := int32(extended-r.highest) > 0
 	if !newest && (place.out == extended || r.highest-extended >= uint32(len(r.sent))) {
 		return outgoing{}, false

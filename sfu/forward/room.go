@@ -21,23 +21,21 @@ type Batcher interface {
 
 // Config configures a room. Its callbacks run on the loop: they must not block or call the room.
 type Config struct {
-	// OnSlots is told whose Table changed. OnSpeakers is told who speaks, loudest first, on changes, at most every 300
-	// ms.
+	// OnSlots is told whose Table changed. OnSpeakers is told of changes, loudest first, at most every 300 ms.
 	OnSlots    func(PeerID)
 	OnSpeakers func([]Speaker)
 	// OnStarved is told of a ready slot without a picture for 2 s, then every 5 s.
 	OnStarved func(Starved)
-	// OnBroken is told of a peer whose packets or slots made the loop panic and were dropped.
+	// OnBroken is told of a peer that was dropped because its packets or slots made the loop panic.
 	OnBroken func(PeerID)
 	Panics   *panics.Guard // nil: the room's own
 
-	// Slots write into the Batcher of their Shard; several let a large room use several cores. None: each packet is
-	// written by itself.
+	// Slots write into the Batcher of their Shard. Several use several cores; none: each packet is written by itself.
 	Batchers []Batcher
 
 	QueuePackets   int           // default 1024; see Layer.Push
 	MinPLIInterval time.Duration // for each layer; default 320 ms
-	HoldTable      time.Duration // how long places named by SetTable wait for their publisher; default 15 s
+	HoldTable      time.Duration // wait of SetTable's entries for their publisher; default 15 s
 }
 
 const (
@@ -48,10 +46,10 @@ const (
 	// Clients restart for at most three attempts of 4 s after a failover.
 	defaultHoldTable = 15 * time.Second
 
-	// How long an ended publication's place waits for its peer's next connection.
+	// How long an ended publication's place waits for the peer's next connection.
 	holdGone = 3 * time.Second
 
-	// When so many wait, callers wait too.
+	// More make callers wait.
 	queueTasks = 256
 )
 
@@ -62,7 +60,7 @@ type Room struct {
 	pool    *sync.Pool
 	packets chan *Packet
 	tasks   chan func()
-	done    chan struct{} // when Run has ended
+	done    chan struct{}
 
 	stats counters
 
@@ -72,15 +70,15 @@ type Room struct {
 	budgets map[PeerID]uint64 // not yet taken over by the loop
 	wants   Demand            // of the last look
 
-	level atomic.Uint32 // a Level
+	level atomic.Uint32
 
 	// The loop owns the fields below.
-	layers           map[uint64]*Layer // by number
+	layers           map[uint64]*Layer
 	lastNumber       uint64
 	holding          holding
 	pacing           pacing
 	shards           shards
-	handling         *Layer         // whose packet is being handled
+	handling         *Layer
 	publications     []*publication // by arrival
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber
@@ -89,19 +87,19 @@ type Room struct {
 	tablesChanged    bool // reassign everybody's slots
 	speakersChanged  bool // where slots are scarce, speaking decides
 	layersChanged    bool // choose layers again
-	frozen           bool // assign nothing any more
-	apart            bool // some subscriber is
-	scarce           bool // somebody's slots are
+	frozen           bool
+	apart            bool
+	scarce           bool
 	viewersWait      bool // see tickInterval
 	layersLooked     time.Time
-	scratch          []byte   // the packet being sent again
-	demands          []demand // of one subscriber
-	adding           *Demand  // during a look
+	scratch          []byte // the packet being sent again
+	demands          []demand
+	adding           *Demand // during a look
 	assignment       assignment
 	sounds, pictures ranking
 	looks            uint64 // calls of arrange
-	lastMark         uint64 // see mark
-	compared         int    // of publications, in compareCodecs
+	lastMark         uint64
+	compared         int // of publications, in compareCodecs
 	lacked           []*publication
 }
 
@@ -147,8 +145,7 @@ func (r *Room) GetPacket() *Packet {
 	return p
 }
 
-// AddLayer replaces a layer of the same peer, source and RID. It returns nil while the loop is too busy, because
-// readers of packets must not wait.
+// AddLayer replaces a layer of the same peer, source and RID. It does not wait: nil while the loop is too busy.
 func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	if cfg.Codec.ClockRate == 0 {
 		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
@@ -175,8 +172,8 @@ func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	return s
 }
 
-// SetView says what the peer's page shows, most important first. Before the first call everybody is shown at the lowest
-// layer, screens and speakers first.
+// SetView says what the peer's page shows, most important first. Without it everybody is shown at the lowest layer,
+// screens and speakers first.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
@@ -185,8 +182,8 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 	})
 }
 
-// SetTable says what the slots of a connection made elsewhere show. They keep it, without a publisher for
-// Config.HoldTable or until others need the slot.
+// SetTable says what the slots of an earlier connection show. They keep it; without a publisher, for Config.HoldTable
+// or until others need the slot.
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
@@ -196,7 +193,7 @@ func (r *Room) SetTable(peer PeerID, table []Entry) {
 	})
 }
 
-// Freeze stops reassignment: nobody can be told of changes any more.
+// Freeze stops reassignment: clients are told of no more changes.
 func (r *Room) Freeze() {
 	r.post(func() { r.frozen = true })
 }
@@ -232,7 +229,7 @@ func (r *Room) takeBudgets() {
 	clear(r.budgets)
 }
 
-// SetRoundTrip bounds how often a packet is sent again; 0 is unknown. It does not block, and may be lost.
+// SetRoundTrip bounds how often a packet is sent again; 0: unknown. It does not block, and may be lost.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	r.try(func() {
 		if sub := r.subscribers[peer]; sub != nil {
@@ -270,14 +267,14 @@ func (r *Room) RemovePeer(peer PeerID) {
 	})
 }
 
-// Table is what the peer's slots show, as OnSlots last told, in the order in which they were added; nil without slots.
+// Table is what the peer's slots show, as OnSlots last told, in the order of AddSlot; nil without slots.
 func (r *Room) Table(peer PeerID) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.tables[peer])
 }
 
-// post waits while the queue is full. It does nothing once the loop has ended.
+// post waits while the queue is full, and does nothing once the loop has ended.
 func (r *Room) post(task func()) {
 	select {
 	case r.tasks <- task:
@@ -285,7 +282,7 @@ func (r *Room) post(task func()) {
 	}
 }
 
-// try is post for callers who must not wait.
+// try is post without waiting.
 func (r *Room) try(task func()) bool {
 	select {
 	case r.tasks <- task:

@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// forward sends a packet of a layer that the slot shows or waits for. The hot path: it allocates nothing.
+// forward sends a packet of a layer that the slot shows or waits for. It allocates nothing.
 func (s *Slot) forward(p *Packet) {
 	if !s.ready {
 		return
@@ -25,7 +25,7 @@ func (s *Slot) forward(p *Packet) {
 		return
 	}
 	s.write(p, &in)
-	// A late or replayed keyframe: what follows it is in the cache.
+	// The keyframe is late or replayed: the cache has what follows.
 	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
 			s.pass(next)
@@ -75,7 +75,6 @@ func (s *Slot) fill(p *Packet, out outgoing) {
 	s.wrote(s.cfg.Writer.WriteRTP(&s.header, nil))
 }
 
-// change switches to the packet's layer.
 func (s *Slot) change(p *Packet, in *incoming) bool {
 	l := p.layer
 	i := slices.Index(s.formats, l.format)
@@ -99,8 +98,8 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	return true
 }
 
-// elapsedTicks is the sampling time between the stream's newest packet and another layer's first. Where that differs
-// much from arrival, a clock was wrong and arrival counts. Time always moves forward.
+// elapsedTicks is the sampling time between the stream's newest packet and another layer's first, always above 0. If
+// it differs much from the time between arrivals, a clock was wrong and arrival counts.
 func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint32 {
 	const (
 		least = time.Millisecond
@@ -135,11 +134,11 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 		// First: a long one decides the form of all.
 		described := p.buffer[at.at : at.at+at.length]
 		binary.BigEndian.PutUint16(described[1:], out.frame)
-		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // ids 1 to 14 and 1 to 255 bytes are never refused
+		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // never refused: ids are 1 to 14, lengths 1 to 255
 	}
 	for i, id := range s.cfg.Passed {
 		if at := p.header.passed[i]; id != 0 && at.length > 0 {
-			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // ids 1 to 14 and 1 to 16 bytes are never refused
+			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // never refused: ids are 1 to 14, lengths 1 to 16
 		}
 	}
 }
@@ -147,13 +146,12 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 // RTP header and transport-wide number 20, SRTP's tag 16, UDP and IPv4 28.
 const wireOverhead = 64
 
-// number writes the transport-wide sequence number.
 func (s *Slot) number(payloadBytes int) {
 	if s.cfg.Path == nil || s.cfg.TransportSequenceID == 0 {
 		return
 	}
 	binary.BigEndian.PutUint16(s.transport[:], s.cfg.Path.Next(payloadBytes+wireOverhead))
-	// ids 1 to 14 and two bytes are never refused
+	// never refused
 	_ = s.header.SetExtension(s.cfg.TransportSequenceID, s.transport[:])
 }
 
@@ -168,14 +166,14 @@ func (s *Slot) wrote(n int, err error) bool {
 		shard.egressBytes.Add(uint64(n))
 		return true
 	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
-		return false // its slot is about to be closed
+		return false // about to be closed
 	default:
 		stats.writeErrors.Add(1)
 		return false
 	}
 }
 
-// resend writes an RFC 4588 retransmission: other SSRC and payload type, the original sequence number before the
+// resend writes a retransmission (RFC 4588): RTX's SSRC and payload type, the original sequence number before the
 // payload.
 func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()

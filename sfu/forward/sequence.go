@@ -1,15 +1,14 @@
 package forward
 
-// maxSequenceJump is the largest step that counts as loss or reordering: a second at 1000 packets/s, which is what
-// caches remember.
+// maxSequenceJump is the largest step that counts as loss or reordering: a second at 1000 packets/s, as caches hold.
 const maxSequenceJump = 1024
 
-// sequenceTracker extends numbers to 32 bits and closes gaps greater than maxSequenceJump.
+// sequenceTracker extends numbers to 32 bits and closes gaps above maxSequenceJump.
 type sequenceTracker struct {
 	started bool
 	last    uint16 // that of highest
 	highest uint32 // extended
-	suspect uint16 // what would follow a packet from far behind
+	suspect uint16 // would follow a packet from far behind
 	strange bool   // suspect is set
 }
 
@@ -25,7 +24,7 @@ func (t *sequenceTracker) extend(sequence uint16) (extended uint32, ok bool) {
 	case step > 0 && step <= maxSequenceJump:
 		t.highest += uint32(step)
 	case step > 0:
-		t.highest++ // a new beginning ahead
+		t.highest++ // a new beginning
 	case step >= -maxSequenceJump:
 		return t.highest - uint32(-step), true
 	case t.strange && sequence == t.suspect:

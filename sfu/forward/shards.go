@@ -2,14 +2,13 @@ package forward
 
 import "sync"
 
-// From so many slots on a frame is forwarded by several goroutines. A hand-over costs microseconds, a slot's part about
-// ten.
+// From so many slots on several goroutines forward a frame. A hand-over costs microseconds, a slot about ten.
 const shardSlots = 64
 
 // shards are parts of a room's slots, one for each Batcher; a transport's slots are in one part. The loop waits while
-// the parts run, and each touches only its own slots.
+// parts run. A part touches only its own slots.
 type shards struct {
-	steady [][]*Slot   // by part: slots that show the layer, so that writing changes nothing of the room
+	steady [][]*Slot   // slots that show the layer, so that writing changes nothing of the room
 	copies [][]*Packet // by part
 	faults []any       // panics, by part
 }
@@ -74,7 +73,7 @@ func (r *Room) copies(into, packets []*Packet) []*Packet {
 	return into
 }
 
-// rejoin panics again with a part's panic, for survive.
+// rejoin panics again for a part, for survive.
 func (r *Room) rejoin() {
 	for i, copies := range r.shards.copies {
 		for j, c := range copies {

@@ -20,31 +20,31 @@ type Path interface {
 	Target() uint64
 	// Next numbers a packet of so many bytes on the wire.
 	Next(bytes int) uint16
-	// Probe is called at each tick of a subscriber short of budget and returns the bytes of padding to send.
-	// wantedBitsPerSecond is what it would be sent without a budget; urgent means that a picture is paused.
+	// Probe is called at each tick of a subscriber short of budget. It returns the bytes of padding to send.
+	// wantedBitsPerSecond is its rate without a budget; urgent: a picture is paused.
 	Probe(wantedBitsPerSecond uint64, urgent bool) int
 }
 
 // SlotConfig describes one receiving m-line.
 type SlotConfig struct {
-	Peer    PeerID // the subscriber
+	Peer    PeerID
 	Mid     string
 	Kind    Kind
-	Stream  string // MediaStream, played in step by browsers; may be empty
+	Stream  string // MediaStream; may be empty
 	Writer  PacketWriter
-	Shard   int // index of Writer's Batcher; one for all slots of a transport
+	Shard   int // of Writer's Batcher; one for all slots of a transport
 	SSRC    uint32
 	RTXSSRC uint32  // 0: no RTX, see Repeat
 	Codecs  []Codec // negotiated; sources of other codecs are not shown
 
-	// Path numbers packets in the extension of that id, 1 to 14. A transport's slots share it. Nil: no numbers.
+	// Path numbers packets in the extension TransportSequenceID, 1 to 14. A transport's slots share it. Nil: no
+	// numbers.
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
 	DescriptorID        uint8 // of the dependency descriptor, 0 for none
 
-	// Repeat sends SSRC's earlier packet again, byte for byte, where there is no RTX. It returns 0 when that is
-	// forgotten. Nil: never.
+	// Repeat sends an earlier packet of SSRC again, byte for byte, where there is no RTX; 0: forgotten. Nil: never.
 	Repeat func(sequence uint16) (int, error)
 
 	// WriteRTCP runs on the room's loop and must not block.
@@ -64,44 +64,44 @@ type Slot struct {
 
 	// The loop owns the fields below.
 	sub        *subscriber
-	beside     *Slot // the other kind's slot in its stream, nil for none
+	beside     *Slot // the slot of the other kind in its stream
 	closed     bool
 	ready      bool
 	entry      Entry
 	paused     bool      // the budget excludes its lowest layer
 	restrained bool      // by the node's level
-	raised     time.Time // since when the budget allows more; zero: it does not
+	raised     time.Time // since when the budget allows more
 	target     *Layer
-	source     *publication // nil: not looked up; see Room.shown
-	moved      bool         // entry changed after target and table were computed
-	position   int          // in the table
-	wanted     wish         // of the entry
-	formats    []string     // of cfg.Codecs
-	current    *Layer       // being sent; not target while waiting for a keyframe
+	source     *publication // nil: see Room.shown
+	moved      bool         // entry changed after target and table
+	position   int
+	wanted     wish
+	formats    []string // of cfg.Codecs
+	current    *Layer   // being sent; not target until its keyframe
 	payload    payloadTypes
 
 	rewriter       rewriter
 	temporal       temporal
 	spatial        uint8      // the highest wanted, or allSpatial
 	targeting      *targeting // nil before the first described layer
-	newest         time.Time  // sampling time of the newest packet, our clock; zero: none
+	newest         time.Time  // its sampling time, by our clock
 	newestArrived  time.Time
 	header         rtp.Header
-	transport      [2]byte // transport-wide number, for the header
+	transport      [2]byte // transport-wide number
 	rtxSequence    uint16
 	budget         retransmitBudget
-	asked          time.Time // origin of rewriter's milliseconds; zero: no NACK yet
+	asked          time.Time // origin of rewriter's milliseconds
 	keyframesAsked uint64    // by the subscriber
 	askedAt        time.Time
 	keyframes      uint64 // sent
 	keyframeAt     time.Time
 	starvation     starvation
-	refreshed      time.Time // last Refresh
+	refreshed      time.Time
 	report         slotReport
 	losses         losses
 }
 
-// Ready says that DTLS is up, or up again. Nothing is sent before. The slot then begins with a keyframe.
+// Ready says that DTLS is up, or up again. Nothing is sent before. A keyframe comes first.
 func (s *Slot) Ready() {
 	s.room.post(func() {
 		if s.closed {
@@ -113,8 +113,7 @@ func (s *Slot) Ready() {
 	})
 }
 
-// NACK sends the listed packets of this SSRC again from the cache. It does not block: lost requests are repeated by
-// receivers.
+// NACK sends packets again from the cache. It does not block: receivers repeat lost requests.
 func (s *Slot) NACK(sequenceNumbers []uint16) {
 	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
@@ -137,8 +136,8 @@ func (s *Slot) KeyframeRequested() {
 // Close does not wait: one more packet may follow.
 func (s *Slot) Close() { s.room.post(func() { s.room.dropSlot(s) }) }
 
-// aim chooses the layer to show, nil for none. The present layer flows on until the first keyframe of another one of
-// its source. Another person's picture stops at once, because the page already shows the new name.
+// aim chooses the layer to show, nil for none. Another layer of the same source flows on until the target's keyframe.
+// Another person's picture stops at once, because the page already shows the new name.
 func (s *Slot) aim(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -155,14 +154,13 @@ func (s *Slot) aim(target *Layer, now time.Time) {
 	}
 }
 
-// cut aims lower because the path does not carry what is sent. It stops at once: packets sent until the lower keyframe
-// would queue before it, and cost losses. Earlier packets are not sent again, because the keyframe makes them
-// worthless.
+// cut aims lower because the path does not carry what is sent. It stops at once: what is sent until the lower
+// keyframe would queue before it. Nor are packets sent again, because that keyframe makes them worthless.
 func (s *Slot) cut(target *Layer, now time.Time) {
 	if target == s.target {
 		return
 	}
-	if target == nil || target != s.current { // else it only waited for more
+	if target == nil || target != s.current { // else it only waited
 		s.rewriter.forget()
 		s.stop()
 	}
@@ -178,8 +176,8 @@ func (s *Slot) stop() {
 	}
 }
 
-// start waits for the target's keyframe and asks for it. One that has just come is replayed: the publisher would not
-// make another so soon.
+// start waits for the target's keyframe and asks for it. A recent one is replayed: the publisher makes no other so
+// soon.
 func (s *Slot) start(now time.Time) {
 	l := s.target
 	if l == nil {
@@ -195,7 +193,7 @@ func (s *Slot) start(now time.Time) {
 	l.requestKeyframe(now)
 }
 
-// replay sends the layer from its newest keyframe on, or nothing if a packet is missing.
+// replay sends the layer from its newest keyframe on, if no packet is missing.
 func (s *Slot) replay(l *Layer) bool {
 	for sequence := l.keyframe; sequence <= l.tracker.highest; sequence++ {
 		if l.cache.get(sequence) == nil {
@@ -206,8 +204,8 @@ func (s *Slot) replay(l *Layer) bool {
 	return s.current == l
 }
 
-// Random beginnings: RFC 3550 section 5.1. The sequence number is in the lower half, so that early loss cannot mislead
-// a receiver's roll-over counter.
+// Random beginnings: RFC 3550 section 5.1. In the lower half, so that early loss cannot mislead a receiver's
+// roll-over counter.
 func newSlotStream(kind Kind) rewriter {
 	memory := audioMemoryPackets
 	if kind == KindVideo {

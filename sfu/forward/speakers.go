@@ -10,23 +10,23 @@ import (
 const (
 	speakersInterval = 300 * time.Millisecond
 
-	speakFrom  = 127 - 50               // 127 - RFC 6464 level at which speaking begins
-	speakUntil = 127 - 58               // and below which it ends
+	speakFrom  = 127 - 50               // speaking begins; 127 - level of RFC 6464
+	speakUntil = 127 - 58               // and ends
 	speakHold  = 700 * time.Millisecond // a pause between words
-	swapMargin = 6                      // dB by which a louder speaker overtakes
+	swapMargin = 6                      // dB by which a louder one overtakes
 
-	attack  = 60 * time.Millisecond  // time constant of a rising level
-	release = 300 * time.Millisecond // and of a falling one
+	attack  = 60 * time.Millisecond  // time constant of rising
+	release = 300 * time.Millisecond // and of falling
 
 	levelStep = 0.05 // smaller changes are not told
 
 	maxSpeakers = 16 // everybody in the room gets the list
 )
 
-// speakerTracker ranks speakers by audio levels. The caller gives the time.
+// speakerTracker ranks speakers by audio level. The caller has the clock.
 type speakerTracker struct {
 	voices map[PeerID]*voice
-	order  []PeerID  // as last listed
+	order  []PeerID
 	listed []Speaker // as last told
 	last   time.Time
 }
@@ -35,8 +35,8 @@ type voice struct {
 	loudness  float64 // smoothed, 0 (silence) to 127
 	at        time.Time
 	speaking  bool
-	lastLoud  time.Time // last above speakUntil
-	lastSpoke time.Time // kept to rank the silent
+	lastLoud  time.Time // above speakUntil
+	lastSpoke time.Time // ranks the silent
 	muted     bool
 }
 
@@ -85,7 +85,7 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the loudest maxSpeakers and whether that is news, at most every speakersInterval.
+// update returns the loudest and whether to tell them, at most every speakersInterval.
 func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	if now.Sub(t.last) < speakersInterval {
 		return nil, false
@@ -129,7 +129,7 @@ func (v *voice) judge(now time.Time) {
 	}
 }
 
-// arrange keeps the order until somebody is clearly louder than the one before.
+// arrange keeps the order until somebody is clearly louder.
 func (t *speakerTracker) arrange() {
 	t.order = slices.DeleteFunc(t.order, func(p PeerID) bool {
 		v := t.voices[p]

@@ -6,25 +6,25 @@ const (
 	// Five requests for a keyframe.
 	starvedAfter = 2 * time.Second
 	starvedEvery = 5 * time.Second
-	// For so long a layer without a keyframe is passed over for another that lives.
+	// So long a layer without a keyframe is passed over for another.
 	shunned = 10 * time.Second
 )
 
-// Starved says that a ready slot has had no picture for a while, or that a subscriber can have none.
+// Starved is a ready slot without a picture for a while, or a subscriber that can have none.
 type Starved struct {
 	Subscriber PeerID
 	Mid        string
 	Publisher  PeerID
 	Source     Source
 	Heard      bool // packets come, but no keyframe
-	LacksCodec bool // the codec was not negotiated; Mid is empty
+	LacksCodec bool // not negotiated; Mid is empty
 }
 
 type starvation struct {
 	since, told time.Time
 }
 
-// feed logs and tells starved slots, and passes their layer over where there is another.
+// feed logs and tells starved slots, and passes their layer over if there is another.
 func (r *Room) feed(now time.Time) {
 	for _, sub := range r.subscribers {
 		for _, s := range sub.slots {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// SlotState has counts since the slot was added.
+// SlotState counts since AddSlot.
 type SlotState struct {
 	Entry
-	Ready          bool   // DTLS is up
-	Waits          string // in words; empty: nothing
+	Ready          bool
+	Waits          string // in words; empty: for nothing
 	Target, Sent   string // RIDs by ridName; empty: none
 	PacketsIn      uint64 // of the target
 	PacketsOut     uint64
@@ -19,7 +19,7 @@ type SlotState struct {
 	SentAt         time.Time
 }
 
-// LayerState has counts since the layer was added.
+// LayerState counts since AddLayer.
 type LayerState struct {
 	Source         Source
 	RID            string
@@ -38,12 +38,12 @@ type LayerState struct {
 // PeerState is a peer's slots and layers.
 type PeerState struct {
 	BudgetBitsPerSecond uint64 // 0: unlimited
-	ShortBitsPerSecond  uint64 // sent without a budget; 0: the budget suffices
+	ShortBitsPerSecond  uint64 // rate without a budget; 0: the budget suffices
 	Slots               []SlotState
 	Layers              []LayerState
 }
 
-// States waits for the loop; it is nil once that has ended.
+// States waits for the loop; nil once that has ended.
 func (r *Room) States() map[PeerID]PeerState {
 	told := make(chan map[PeerID]PeerState, 1)
 	r.post(func() {

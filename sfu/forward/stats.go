@@ -15,8 +15,8 @@ type Stats struct {
 	Drops            Drops
 }
 
-// Drops counts packets that should have been forwarded. Padding, duplicates, what nobody is shown, and packets from
-// before a switch are not drops.
+// Drops counts packets that should have been forwarded. Padding, duplicates, pictures without a viewer and packets
+// from before a switch are none.
 type Drops struct {
 	QueueFull uint64 // incoming packets
 	Write     uint64 // except on closed transports
@@ -34,7 +34,7 @@ type counters struct {
 
 type shardCounters struct {
 	forwarded, egressPackets, egressBytes atomic.Uint64
-	_                                     [40]byte // keeps two cores off one cache line
+	_                                     [40]byte // keeps two cores off a cache line
 }
 
 // Stats may be called at any time.

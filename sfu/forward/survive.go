@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// A panic on the loop costs only the peer whose packet or slot was handled. Room.handling, or the subscriber, names
-// that peer.
+// A panic on the loop costs only the peer whose packet or slot was handled: Room.handling, or the subscriber, names
+// it.
 
 func (r *Room) survive() {
 	caught := panics.Of(recover())

@@ -27,7 +27,7 @@ func (s Source) Kind() Kind {
 	return KindVideo
 }
 
-// shared reports whether a source is for everybody, whoever speaks.
+// shared reports whether everybody gets it, whoever speaks.
 func (s Source) shared() bool { return s == SourceScreen || s == SourceScreenAudio }
 
 // Kind is audio or video.
@@ -39,16 +39,16 @@ const (
 	KindVideo Kind = "video"
 )
 
-// Entry is what one slot shows; nothing without a Peer.
+// Entry is what a slot shows; nothing without a Peer.
 type Entry struct {
 	Mid    string
 	Kind   Kind
 	Peer   PeerID
 	Source Source
-	Paused bool // nothing is sent: the budget is too small
+	Paused bool // by the budget
 }
 
-// Want is one picture of a page. 0 x 0 is hidden now: nothing is sent, and the slot is kept unless others need it.
+// Want is one picture of a page. 0 x 0 is hidden: nothing is sent, and the slot is kept unless others need it.
 type Want struct {
 	Peer          PeerID
 	Source        Source

@@ -12,16 +12,16 @@ const (
 	keptVerdicts = 256
 )
 
-// targeting forwards the frames of one decode target. That changes between temporal units, and only to a target
-// decodable from there on.
+// targeting forwards the frames of one decode target. It changes between temporal units, to a target decodable from
+// there on.
 type targeting struct {
 	structure    *descriptor.Structure
 	target, goal int // noTarget: none
 	cut          bool
-	since        time.Time // since when goal and target differ; zero: they do not
+	since        time.Time // since when goal and target differ
 	timestamp    uint32    // of the newest temporal unit
 
-	// intact has a bit for each target of which nothing was left out that later frames need.
+	// intact has a bit for each target that lost nothing which later frames need.
 	intact   uint32
 	verdicts [keptVerdicts]verdict // by frame number
 }
@@ -35,12 +35,12 @@ const (
 	verdictNone = iota
 	verdictLeftOut
 	verdictForwarded
-	verdictHighest // forwarded, the last of its temporal unit
+	verdictHighest // the last of its temporal unit
 )
 
 func (t *targeting) begin() { *t = targeting{target: noTarget, goal: noTarget} }
 
-// drops reports whether a packet is left out. ahead: it is beyond all packets before.
+// drops reports whether a packet is left out; ahead: no later one came before.
 func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	f := &p.frame
 	if kind := t.verdict(f.Number); kind != verdictNone {
@@ -52,7 +52,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	if f.Structure != t.structure {
 		t.structure, t.target, t.goal, t.intact = f.Structure, noTarget, noTarget, 0
 	} else if ahead && p.header.timestamp == t.timestamp {
-		ahead = false // its unit has begun
+		ahead = false // not at the unit's beginning
 	}
 	if ahead {
 		t.timestamp = p.header.timestamp
@@ -61,7 +61,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	return t.judge(f) == verdictLeftOut
 }
 
-// turn moves towards what is wanted, where a temporal unit begins with f.
+// turn moves towards what is wanted; a temporal unit begins with f.
 func (t *targeting) turn(f *descriptor.Frame, spatial, temporal uint8, now time.Time) {
 	t.goal = goalOf(t.structure, f.Active, spatial, temporal)
 	switch {
@@ -121,7 +121,7 @@ func (t *targeting) verdict(number uint16) uint8 {
 	return verdictNone
 }
 
-// decodable reports whether nothing was left out that f needs. What is missing may still come.
+// decodable reports whether f needs nothing that was left out. What is missing may still come.
 func (t *targeting) decodable(f *descriptor.Frame) bool {
 	for _, back := range f.References() {
 		if t.verdict(f.Number-back) == verdictLeftOut {
@@ -136,7 +136,7 @@ func (t *targeting) ends(p *Packet) bool {
 	return t != nil && p.described && p.frame.Last && t.verdict(p.frame.Number) == verdictHighest
 }
 
-// reaches reports whether a choice can follow from the next temporal unit on.
+// reaches reports whether a choice is decodable from the next temporal unit on.
 func (t *targeting) reaches(c *layerChoice) bool {
 	if t.structure == nil {
 		return false
@@ -145,7 +145,7 @@ func (t *targeting) reaches(c *layerChoice) bool {
 	return goal == t.target || goal != noTarget && has(t.intact, goal)
 }
 
-// waits reports whether a keyframe is needed: at once for another size, after risePatience for more pictures.
+// waits reports whether a keyframe is needed: at once for another size, else after risePatience.
 func (t *targeting) waits(now time.Time) bool {
 	if t == nil || t.goal == t.target || t.goal == noTarget {
 		return false

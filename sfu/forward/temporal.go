@@ -2,16 +2,16 @@ package forward
 
 import "time"
 
-// No picture needs one of a higher temporal layer. A narrow path loses the highest before the picture gets smaller.
+// No picture needs one of a higher temporal layer, so a narrow path loses the highest before pictures get smaller.
 const (
 	// Higher layers count as this one. Browsers use 0 to 2.
 	maxTemporal = 3
 	allTemporal = 0xFF
-	// Part of the rate from which a temporal layer is worth leaving out.
+	// A temporal layer with a smaller part of the rate is not worth leaving out.
 	leastShare = 0.02
 	// Changes of the limit remembered for late packets.
 	keptLimits = 4
-	// How long a slot waits for a picture that lets more be decoded, before it asks for a keyframe.
+	// How long a slot waits for a picture that lets more be decoded. Then it asks for a keyframe.
 	risePatience = 2 * time.Second
 )
 
@@ -20,7 +20,7 @@ type temporal struct {
 	wanted uint8 // the highest wanted, or allTemporal
 	limits [keptLimits]temporalLimit
 	opened bool      // the next picture may be of any temporal layer
-	waits  time.Time // since when more is wanted than is decodable; zero: it is not
+	waits  time.Time // since when less is decodable than wanted; zero: all is
 }
 
 // temporalLimit holds from a sequence number on.
@@ -36,7 +36,7 @@ func (t *temporal) begin(sequence uint32) {
 	t.opened, t.waits = false, time.Time{}
 }
 
-// drops reports whether a packet is left out. ahead: it is beyond all packets before.
+// drops reports whether a packet is left out; ahead: no later one came before.
 func (t *temporal) drops(p *Packet, ahead bool) bool {
 	if p.picture.begins && ahead {
 		t.turn(p)
@@ -49,8 +49,8 @@ func (t *temporal) drops(p *Packet, ahead bool) bool {
 	return false
 }
 
-// turn moves the limit towards what is wanted where a picture begins with p. Down always; up at a keyframe, with a
-// picture of the next layer that needs the lowest only (VP8), or behind one over which nothing higher reaches (VP9).
+// turn moves the limit towards what is wanted, where a picture begins with p. Down: always. Up: at a keyframe, at a
+// picture of the next layer that needs only the lowest (VP8), or after one over which nothing higher reaches (VP9).
 func (t *temporal) turn(p *Packet) {
 	now, picture := t.limits[0].highest, &p.picture
 	next := now
@@ -73,7 +73,7 @@ func (t *temporal) turn(p *Packet) {
 	}
 }
 
-// stuck reports, once in risePatience, that only a keyframe would give what is wanted.
+// stuck reports, once in risePatience, that only a keyframe would help.
 func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	if t.waits.IsZero() || now.Sub(t.waits) < risePatience || l.highestTemporal() <= t.limits[0].highest {
 		return false
@@ -82,7 +82,7 @@ func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	return true
 }
 
-// highestTemporal is the highest worth leaving out, 0 for none.
+// highestTemporal is the highest worth leaving out; 0: none.
 func (l *Layer) highestTemporal() uint8 {
 	for i := len(l.upper) - 1; i >= 0; i-- {
 		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
@@ -101,8 +101,8 @@ func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	return uint64(max(bits, 0))
 }
 
-// withTemporal puts before each rung what it is without its highest temporal layer, and before the lowest also what it
-// is without more of them.
+// withTemporal puts before each rung what it is without its highest temporal layer; before the lowest, without more
+// of them, too.
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {
 		if c.alive && c.layer != nil {

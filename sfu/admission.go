@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// of rooms, peers and identities
+	// of a room, peer or identity
 	maxNameBytes = 512
-	// of one roster entry, which everybody receives
+	// of a roster entry, which everybody receives
 	maxEntryBytes = 8 << 10
-	// An Attach starts again when its room closes or its peer leaves meanwhile.
+	// An Attach starts again when its room closes or its peer leaves.
 	attachTries = 3
 )
 
@@ -29,7 +29,7 @@ type attachment struct {
 	confirmed bool // by the Owner
 }
 
-// readAttach checks an Attach against this node and changes nothing.
+// readAttach checks an Attach and changes nothing.
 func (n *Node) readAttach(message *control.PeerMessage) (attachment, *refusal) {
 	request := message.GetAttach()
 	if request == nil {
@@ -75,8 +75,8 @@ func (a attachment) least() headroom.Egress {
 	return headroom.Expect(a.people()).Floor().Min(a.cost())
 }
 
-// takes judges a running room by the lowest layers of all rooms, because larger pictures are held back for it; a new
-// one by what all send.
+// takes judges a running room by the lowest layers of all rooms, because larger pictures are held back for it. A new
+// one is judged by what all send.
 func (n *Node) takes(a attachment, now time.Time) bool {
 	if a.request.GetExpectedFloor() != nil && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
 		return true
@@ -96,14 +96,13 @@ func entryFits(p *control.Peer) bool {
 		len(p.GetMetadata()) <= maxEntryBytes
 }
 
-// attach lets a peer into its room, opened if need be.
 func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*session, *refusal) {
 	a, refused := n.readAttach(message)
 	if refused != nil {
 		return nil, refused
 	}
 	for range attachTries {
-		a.confirmed = false // Leave for a closed room is none to open it again.
+		a.confirmed = false // A Leave confirmed for a closed room must not open it again.
 		r, refused := n.find(a)
 		if refused != nil {
 			return nil, refused
@@ -145,7 +144,7 @@ func (n *Node) find(a attachment) (*room, *refusal) {
 	return nil, n.mayOpen(a, time.Now())
 }
 
-// mayOpen needs mu. A refusal for headroom or a drain is final for the fence: a tombstone.
+// mayOpen needs mu. A refusal for headroom or a drain is final for the fence.
 func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if stone, ok := n.stones.forbids(a.room, a.pin.Fence, now); ok {
 		if stone.code == control.Refusal_REFUSAL_FENCED {
@@ -172,7 +171,6 @@ func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) 
 	return refuse(code, "node %s has no headroom for a room of %d that costs %v", n.cfg.Node, a.people(), a.cost())
 }
 
-// open returns the room that another call opened meanwhile, if there is one.
 func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	n.mu.Lock()
 	if r, ok := n.rooms[a.room]; ok {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// candidates returns one address of each family. With more behind one socket, answers might take another path than the
-// client chose.
+// candidates returns one address of each family. With more behind one socket, answers might take another path than
+// the client chose.
 func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	port := uint16(bound.Port)
 	usable := []netip.Addr{bound.AddrPort().Addr().Unmap()}
@@ -33,7 +33,7 @@ func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	if len(cfg.AdvertiseIPs) > 0 {
 		return advertised(usable, cfg.AdvertiseIPs, port), nil
 	}
-	// Loopback last: it reaches nobody else.
+	// Loopback last: only this machine reaches it.
 	slices.SortStableFunc(usable, func(a, b netip.Addr) int { return cmp.Compare(last(a), last(b)) })
 	var told []netip.AddrPort
 	for _, ip := range usable {
@@ -51,7 +51,7 @@ func last(ip netip.Addr) int {
 	return 0
 }
 
-// advertised stand for the socket outside a NAT, in the families that it hears.
+// advertised are the addresses outside a NAT, of the families that the socket hears.
 func advertised(heard []netip.Addr, texts []string, port uint16) []netip.AddrPort {
 	var told []netip.AddrPort
 	for _, text := range texts {

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Longer lines come from a signaling node that does not bound them, and are dropped.
+// Signaling nodes allow no longer lines: they are dropped.
 const (
 	chatBytes   = 8000
 	chatIDBytes = 64
-	// One person's, whatever the number of tabs. A signaling node allows half and answers excess; more comes through
+	// One person's, in any number of tabs. A signaling node allows half and answers excess; more comes through
 	// several nodes.
 	chatPerSecond = 10
 	chatBurst     = 20
 )
 
-// chat sends a line to everybody attached. Its return tells the speaker that it was said. Nothing is kept.
+// chat sends a line to everybody attached, also to the speaker as the acknowledgement. Nothing is kept.
 func (r *room) chat(p *peer, said *control.Say) {
 	text, id := said.GetText(), said.GetId()
 	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||

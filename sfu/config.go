@@ -15,7 +15,7 @@ import (
 // Config is for one media node.
 type Config struct {
 	Node ring.NodeID // the same across restarts
-	Boot pin.BootID  // this run of the process
+	Boot pin.BootID  // this process's
 
 	// MediaAddress is the UDP host:port of all media. Port 0 takes a free one: see Node.MediaAddress.
 	MediaAddress string
@@ -31,7 +31,7 @@ type Config struct {
 	CeilingBitsPerSecond    uint64 // of egress, for new rooms
 	CeilingPacketsPerSecond uint64
 
-	// Grace is how long peers without a signaling node, expected peers and empty rooms stay.
+	// Grace is how long empty rooms, expected peers and peers without a signaling node stay.
 	Grace time.Duration
 	// DrainTimeout is for drains without a deadline.
 	DrainTimeout time.Duration
@@ -39,9 +39,9 @@ type Config struct {
 	Limits Limits
 }
 
-// Limits bound what a node, a room and a peer may take.
+// Limits bound a node, a room and a peer.
 type Limits struct {
-	Rooms        int // on the node
+	Rooms        int
 	PeersPerRoom int
 	SlotsPerPeer int // of one offer
 	SDPBytes     int // of one offer
@@ -51,10 +51,10 @@ func offerLimits(l Limits) offer.Limits {
 	return offer.Limits{SlotsPerPeer: l.SlotsPerPeer, SDPBytes: l.SDPBytes}
 }
 
-// DefaultConfig leaves Node and Boot to the caller.
+// DefaultConfig lacks Node and Boot.
 func DefaultConfig() Config {
 	return Config{
-		// Servers name their address: of several networks clients get one.
+		// A server must name its address: clients get one, and there may be several networks.
 		MediaAddress: "127.0.0.1:0",
 		MediaTCP:     MediaTCPSame,
 		EgressBatch:  true,

@@ -25,15 +25,15 @@ const (
 	maxMidBytes = 16
 	// that a client may describe
 	maxSources = 32
-	// Packets kept as sent for slots without RTX: 0.6 s of sound, about as much of a picture.
+	// Packets kept as sent for slots without RTX: 0.6 s of sound, a similar time of a picture.
 	repeatedSound, repeatedPicture = 32, 256
 )
 
 type connectionConfig struct {
 	room         *forward.Room
-	batch        transport.Batch // of the room's loop
-	shard        int             // of batch
-	owner        string          // unique on the node
+	batch        transport.Batch // the room's loop's
+	shard        int
+	owner        string // unique on the node
 	peer         forward.PeerID
 	canPublish   bool
 	publishable  uint32 // sources, as in control.Attach
@@ -43,7 +43,7 @@ type connectionConfig struct {
 	mediaTCP     uint16 // 0: none
 	pathStart    uint64 // bits per second of the client's path; 0: unlimited
 	onPath       func() // must not block
-	// onState hears of each change in order. It must not call the connection.
+	// onState hears each change in order. It must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
 }
@@ -57,28 +57,27 @@ type connection struct {
 	uplink  *uplink
 	session uint64 // of our descriptions
 
-	feedback feedbackReader // RTCP's own
+	feedback feedbackReader
 
-	budgets  sync.Mutex // no budget is told after retire
+	budgets  sync.Mutex // held while a budget is told: none after retire
 	replaced bool       // guarded by budgets
 
 	mu      sync.Mutex // guards the fields below; taken after uplink.mu
 	origin  string     // as in offer.Offer
 	ufrag   string     // of the client's ICE
 	lines   []offer.Section
-	version uint64 // of our last description
+	version uint64 // our last description's
 	sources map[string]forward.Source
-	sent    map[forward.Source]bool // sources whose SSRCs the last offer named
+	sent    map[forward.Source]bool // SSRCs named by the last offer
 	slots   map[string]*slot        // by mid
 	bySSRC  map[uint32]*slot        // by media and RTX SSRC
-	named   []uint32                // video SSRCs that were sent before this connection
+	named   []uint32                // video SSRCs sent before this connection
 	upAt    time.Time
 	up      bool // DTLS is up
 	dead    bool // failed or closed: only a new connection helps
 	closed  bool // by us
 }
 
-// slot is one receiving m-line of the client.
 type slot struct {
 	*forward.Slot
 
@@ -87,7 +86,6 @@ type slot struct {
 	stream    string
 }
 
-// connect makes the connection for an offer.
 func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {
 	c := &connection{
 		connectionConfig: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
@@ -105,8 +103,8 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 	return c, nil
 }
 
-// srtpProfiles are offered by the node as DTLS client (RFC 7714, RFC 5764). libwebrtc prefers AES128_CM_HMAC_SHA1_80,
-// six times as costly as AES-128-GCM, so that is offered only after a failed handshake.
+// srtpProfiles are what the node offers as DTLS client (RFC 7714, RFC 5764). libwebrtc prefers
+// AES128_CM_HMAC_SHA1_80, six times as costly as AES-128-GCM: it is offered only after a failed handshake.
 func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	if compatible {
 		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
@@ -114,7 +112,7 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
-// accepts reports whether this connection can answer an offer of the same RTCPeerConnection.
+// accepts reports whether an offer is of this RTCPeerConnection and can be answered.
 func (c *connection) accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,13 +128,13 @@ func (c *connection) alive() bool {
 	return !c.dead && !c.closed
 }
 
-// answer runs one at a time. A live connection survives an offer that cannot be answered.
+// answer runs once at a time. A live connection survives an offer that cannot be answered.
 func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, error) {
 	restarted, err := c.learn(message, o)
 	if err != nil {
 		return "", err
 	}
-	c.uplink.learn(message.GetSenders()) // without mu, which is taken after the uplink's lock
+	c.uplink.learn(message.GetSenders()) // takes uplink.mu, which comes before mu
 	if restarted {
 		c.conn.Restart(o.Ufrag, o.Password)
 	}
@@ -152,7 +150,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
-		// The same names on every node: nothing in the page changes when it moves.
+		// The same names on every node: a move changes nothing in the page.
 		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid, CNAME: forward.CNAME}
 	}
 	return o.Answer(&answer), nil
@@ -176,7 +174,7 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-// arrange adds slots for new receiving m-lines and removes those of ended ones.
+// arrange adds slots for new receiving m-lines and removes ended ones.
 func (c *connection) arrange(o *offer.Offer) {
 	var fresh []*slot
 	c.mu.Lock()
@@ -240,8 +238,8 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	return s
 }
 
-// newStream pairs the first sound with the first picture in one MediaStream, and so on: browsers play a stream in step.
-// It needs mu.
+// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs
+// mu.
 func (c *connection) newStream(audio bool) string {
 	taken := map[string]bool{}
 	for _, s := range c.slots {
@@ -276,10 +274,8 @@ func (c *connection) giveUp() {
 	c.mu.Unlock()
 }
 
-// Moved is part of transport.Handler.
 func (c *connection) Moved() { c.path.Moved() }
 
-// StateChanged is part of transport.Handler.
 func (c *connection) StateChanged(state transport.State) {
 	switch state {
 	case transport.Connecting:
@@ -294,8 +290,8 @@ func (c *connection) StateChanged(state transport.State) {
 	}
 }
 
-// connected starts the slots: keyframes sent earlier would be lost. It also asks for the client's keyframes before its
-// first packet.
+// connected starts the slots, because earlier keyframes would be lost, and asks for the client's own before its first
+// packet.
 func (c *connection) connected() {
 	c.mu.Lock()
 	if c.up {
@@ -337,7 +333,7 @@ func (c *connection) retire(by *connection) {
 	c.budgets.Lock()
 	c.replaced = true
 	c.budgets.Unlock()
-	by.budget() // the last budget may be this one's
+	by.budget() // this one's may be the last
 }
 
 // close must not be called from StateChanged or the room's loop.

@@ -16,30 +16,29 @@ import (
 )
 
 const (
-	// discoverFor is about what RFC 8489 section 6.2.1 waits for a lossy path; a supervisor then starts the process anew.
+	// discoverFor is about what RFC 8489 section 6.2.1 allows a lossy path. A supervisor then restarts the process.
 	discoverFor = 10 * time.Second
-	// discoverAgain is the first pause before the question is sent again; each is twice as long.
+	// discoverAgain is the first pause before a repetition; each next is twice as long.
 	discoverAgain = 500 * time.Millisecond
-	// discoverOther is what the other family has once one has been answered.
+	// discoverOther is what the second family has after the first.
 	discoverOther = 2 * time.Second
 )
 
 var errNotAnswered = errors.New("no STUN server has answered")
 
-// A PortError is of a NAT that gives the media port another number outside, so that clients cannot be told where it is.
+// A PortError tells of a NAT that changes the media port's number: clients cannot be told where it is.
 type PortError struct {
 	Inside  uint16
 	Outside netip.AddrPort
 }
 
-// Error says what to do.
 func (e *PortError) Error() string {
 	return fmt.Sprintf("the NAT shows UDP port %d of this node as %s: have it map the port one to one", e.Inside, e.Outside)
 }
 
-// Discover asks STUN servers (RFC 8489 section 5) from the media port which addresses it has outside, one of each family, for
-// Config.AdvertiseIPs. It binds the port meanwhile: call it before New. A family that no server answers keeps an address of this machine
-// that is public.
+// Discover asks STUN servers (RFC 8489 section 5) for the media port's addresses outside, one of each family, for
+// Config.AdvertiseIPs. It binds the port meanwhile: call it before New. A family without an answer keeps a public
+// address of this machine.
 func Discover(ctx context.Context, cfg Config, servers []string) (ips []string, err error) {
 	bound, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
 	if err != nil {
@@ -84,7 +83,7 @@ func Discover(ctx context.Context, cfg Config, servers []string) (ips []string, 
 	return withPublic(ips, bound, cfg), nil
 }
 
-// withPublic adds an address of the family that none was found of, if clients anywhere reach it.
+// withPublic adds a public address of a family that none was found of.
 func withPublic(found []string, bound *net.UDPAddr, cfg Config) []string {
 	cfg.AdvertiseIPs = nil
 	own, _ := candidates(bound, cfg)
@@ -166,7 +165,6 @@ func addressesOf(ctx context.Context, family string, servers []string) (at []net
 	return at, err
 }
 
-// mapped reads the answer to a binding request.
 func mapped(packet []byte, id [stun.TransactionIDSize]byte) (netip.AddrPort, bool) {
 	message := stun.Message{Raw: slices.Clone(packet)}
 	var outside stun.XORMappedAddress

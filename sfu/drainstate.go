@@ -26,7 +26,7 @@ type DrainState struct {
 	Overdue  bool // past the deadline
 	Exit     bool
 	Began    time.Time
-	Rooms    int // also those handed over and not yet closed
+	Rooms    int // and those handed over but not closed yet
 	Open     int // not handed over
 	Peers    int
 }
@@ -37,7 +37,7 @@ type draining struct {
 	began, until time.Time
 }
 
-// StartDrain takes no more rooms; signaling nodes hear of it by gossip and move the open ones. A second call changes
+// StartDrain takes no more rooms. Signaling nodes hear of it by gossip and move the open ones. A second call changes
 // the deadline and may add Exit, which only Undrain removes.
 func (n *Node) StartDrain(d Drain) {
 	n.mu.Lock()
@@ -68,7 +68,7 @@ func (n *Node) emptyGrace() time.Duration {
 	return n.cfg.Grace
 }
 
-// Undrain lets the node take rooms again, and reports whether it was draining.
+// Undrain takes rooms again, and reports whether the node was draining.
 func (n *Node) Undrain() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,10 +10,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// RFC 8285 section 4.2, the form that forward writes.
+// of the one-byte form (RFC 8285 section 4.2), which forward writes
 const maxOneByteID = 14
 
-// transportSequenceID is the negotiated id of the transport-wide sequence number, 0 for none.
 func transportSequenceID(line *offer.Section) uint8 {
 	if id := line.Extensions.TransportCC; id <= maxOneByteID {
 		return id
@@ -28,7 +27,7 @@ const (
 	maxRTCPInPackets = 64 // in one compound
 )
 
-// RTCP is part of transport.Handler. It passes over what makes no sense.
+// RTCP is part of transport.Handler. It ignores nonsense.
 func (c *connection) RTCP(b []byte, arrived time.Time) {
 	for range maxRTCPInPackets {
 		if len(b) < rtcpHeaderBytes {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// hand leaves a raised hand in its place.
+// hand leaves a raised hand where it is.
 func (r *room) hand(p *peer, raised bool) {
 	if p.entry.GetHidden() {
 		return
@@ -18,7 +18,7 @@ func (r *room) hand(p *peer, raised bool) {
 	case !raised:
 		entry.HandRaisedUnixMs = 0
 	case entry.GetHandRaisedUnixMs() == 0:
-		// Last in line even if the former node's clock was ahead.
+		// Last in line, even if the former node's clock was ahead.
 		r.lastHand = max(time.Now().UnixMilli(), r.lastHand+1)
 		entry.HandRaisedUnixMs = r.lastHand
 	}
@@ -44,9 +44,9 @@ func keep(entry, known *control.Peer) {
 	}
 }
 
-// recall restores a peer from what others remember, if both its node and its signaling node are new.
+// recall restores a peer from others' memory, if both its node and its signaling node are new.
 func (r *room) recall(p *peer, known *control.Peer) {
-	// Nearly always this is all: every arrival remembers everybody.
+	// Nearly always all: each arrival remembers everybody.
 	has := p.entry
 	if p.judged || has.GetHidden() || (known.GetHandRaisedUnixMs() == 0 || has.GetHandRaisedUnixMs() != 0) &&
 		(!known.GetModerator() || has.GetModerator()) && known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {

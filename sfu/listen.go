@@ -17,10 +17,9 @@ const (
 	MediaTCPOff  = "off"
 )
 
-// socketTries is how often a port of the kernel's choice is asked for that is free for UDP and TCP.
+// socketTries is how many free ports are tried until one is free for UDP and TCP.
 const socketTries = 20
 
-// listen binds what media comes by.
 func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
 	address, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
 	if err != nil {
@@ -49,7 +48,7 @@ func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
 	}
 }
 
-// listenTCP takes TCP connections where UDP is bound; nil for nowhere.
+// listenTCP listens where UDP is bound; nil: nowhere.
 func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	bound, ok := udp.(*net.UDPAddr)
 	if !ok || cfg.MediaTCP == MediaTCPOff {
@@ -78,7 +77,6 @@ func enlarge(sockets []*net.UDPConn, log *slog.Logger) {
 
 var errMediaTCP = errors.New(`want "same", "off" or a port`)
 
-// checkMediaTCP says what is wrong with Config.MediaTCP.
 func checkMediaTCP(text string) error {
 	if text == MediaTCPSame || text == MediaTCPOff {
 		return nil

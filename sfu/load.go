@@ -9,21 +9,21 @@ import (
 
 // Load is what a node measures of itself.
 type Load struct {
-	Seq                     uint64 // one more for each report of this boot
-	EgressBitsPerSecond     uint64 // by room the larger of sent and reserved
+	Seq                     uint64 // one more each report of this boot
+	EgressBitsPerSecond     uint64 // each room's measured or reserved rate, the larger
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
 	Floor                   headroom.Egress // at the lowest layers, reserved included
-	LimitedSince            time.Time       // since when pictures are held back; zero: none are
+	LimitedSince            time.Time       // when pictures began to be held back; zero: none are
 }
 
-// An expected room counts whole for half of reservationLife, then less and less.
+// A reservation counts whole for half of reservationLife, then less and less.
 const reservationLife = 10 * time.Second
 
-// reserved is what expected people who are missing would add to what is measured.
+// reserved is what missing people would add to what is measured.
 func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
 	if age >= reservationLife || measured >= expected {
 		return headroom.Egress{}
@@ -36,19 +36,19 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 	return cost.Part(left)
 }
 
-// charge bounds the sum by the cost, because both count somebody's first second.
+// charge bounds the sum by the cost: both count somebody's first second.
 func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
 	return measured.Plus(reserved).Min(cost).Max(measured)
 }
 
 const (
-	// Signaling nodes need to know what a room sends when they move it.
+	// A signaling node that moves a room needs to know what it sends.
 	egressToldEvery = 2 * time.Second
-	// After so long a room is told even if not everybody is connected.
+	// Then a room is told even if not everybody is connected.
 	egressSettles = reservationLife
 )
 
-// tellEgress tells what is known and news. Only Node.measure calls it; it skips a busy room.
+// tellEgress tells news. Only Node.measure calls it; it skips a busy room.
 func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
 	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
@@ -85,16 +85,15 @@ type meter struct {
 	at      time.Time
 	count   headroom.Egress // in total
 	rate    headroom.Egress
-	people  [2]int // connected at the end of the window, and of the one before
-	covered int    // connected during all of both: media takes a moment to begin
+	people  [2]int // connected at the end of this window, and of the last
+	covered int    // connected during both: media takes a moment to begin
 }
 
-// observe takes the counter and returns the last window's rate.
 func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
 	return m.observeOf(total, 0, now)
 }
 
-// observeOf is observe of people who are connected now.
+// observeOf also counts people who are connected.
 func (m *meter) observeOf(total headroom.Egress, people int, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {

@@ -14,11 +14,10 @@ import (
 const (
 	// for one person, whoever asks
 	askUnmuteEvery = 10 * time.Second
-	// More changes are told as one roster: outboxes of a large room would overflow.
+	// More changes are told as one roster: they would overflow a large room's outboxes.
 	manyChanges = 16
 )
 
-// Moderate is part of control.Media.
 func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest) (*control.ModerateReply, error) {
 	_, source := sourceOf(request.GetSource())
 	all := request.GetPeer() == "" && request.GetIdentity() == ""
@@ -101,7 +100,7 @@ func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sourceProto(source), By: by}}})
 }
 
-// askToUnmute is false for who was asked a moment ago.
+// askToUnmute is false for who was just asked.
 func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
 	now := time.Now()
 	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < askUnmuteEvery {

@@ -28,7 +28,7 @@ func (r *room) mute(p *peer, message *control.Mute) {
 	}
 }
 
-// setMuted is for an entry that nobody has yet.
+// setMuted changes an entry that nobody has yet.
 func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	switch source {
 	case forward.SourceMicrophone:
@@ -42,7 +42,7 @@ func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	}
 }
 
-// setSilenced is setMuted for a moderator. A screen is silenced with its sound.
+// setSilenced is a moderator's setMuted. A screen is silenced with its sound.
 func setSilenced(entry *control.Peer, source forward.Source) {
 	setMuted(entry, source, true)
 	if source == forward.SourceScreen {
@@ -51,7 +51,6 @@ func setSilenced(entry *control.Peer, source forward.Source) {
 	entry.Silenced |= bitOf(source)
 }
 
-// renew reports whether the entry differs.
 func (r *room) renew(p *peer, entry *control.Peer) bool {
 	if sameEntry(entry, p.entry) {
 		return false
@@ -63,7 +62,7 @@ func (r *room) renew(p *peer, entry *control.Peer) bool {
 	return true
 }
 
-// rename takes a name that signaling nodes allowed, and drops it if it does not fit.
+// rename takes a name that signaling nodes allowed, if it fits.
 func (r *room) rename(p *peer, name string) {
 	entry := rosterCopy(p.entry)
 	entry.Name = name
@@ -72,7 +71,7 @@ func (r *room) rename(p *peer, name string) {
 	}
 }
 
-// tellSoon tells the others of a peer's entry at once, or at the end of muteEvery what it is then.
+// tellSoon tells the others of an entry at once, or what it is at the end of muteEvery.
 func (r *room) tellSoon(p *peer) {
 	if p.telling {
 		return

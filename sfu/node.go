@@ -35,28 +35,28 @@ type Node struct {
 	owner  Owner
 	log    *slog.Logger
 	socket *egress.Conn
-	panics *panics.Guard // caused by clients and signaling nodes
-	// rosters write the store's copy of who is in the rooms.
+	panics *panics.Guard // what clients and signaling nodes cause
+	// rosters write to the store who is in the rooms.
 	rosters *roster.Writer
 
 	transport *transport.Transport
-	starting  chan *room     // for Run
-	stopped   chan struct{}  // when Run ends
+	starting  chan *room // for Run
+	stopped   chan struct{}
 	drainNews chan struct{}  // capacity 1
 	watchers  atomic.Int32   // Watch streams
-	closers   sync.WaitGroup // connections being closed
-	// answering admits one offer a core at a time, so that media gets the cores in between.
+	closers   sync.WaitGroup // closing connections
+	// answering admits one offer per core, so that media gets the cores in between.
 	answering chan struct{}
 
 	mu        sync.Mutex // guards the fields below
 	rooms     map[ring.RoomID]*room
-	serving   map[*room]struct{} // open rooms, and handed-over ones that still send
-	drain     *draining          // nil unless the node drains
+	serving   map[*room]struct{} // open, and handed-over ones that still send
+	drain     *draining          // nil: no drain
 	stones    *tombstones
 	reportSeq uint64
 	measured  headroom.Egress // of the socket
 	socketed  meter
-	// limitedSince is when pictures began to be held back; zero: none are.
+	// when pictures began to be held back; zero: none are
 	limitedSince time.Time
 
 	sharing sharing // Run's
@@ -87,17 +87,17 @@ const maxCores = 8
 
 func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
-// Panics counts survived panics. The control server shall share it.
+// Panics counts survived panics. The control server must share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
 
-// Rosters needs a store, and to be run, by the caller.
+// Rosters needs a store, and the caller runs it.
 func (n *Node) Rosters() *roster.Writer { return n.rosters }
 
 // MediaAddress is the bound socket's.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
-// Run serves until ctx ends. It closes the media socket first, silently, because the clients are about to move; then
-// all rooms.
+// Run serves until ctx ends. It closes the media socket first, silently, because clients are about to move; then all
+// rooms.
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	if _, err := n.candidates(); err != nil {
@@ -121,7 +121,7 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case r := <-n.starting:
 			rooms.Go(func() { n.serve(roomsCtx, r) })
-		// The counters are read now, however old the tick is.
+		// However old the tick is, the counters are read now.
 		case <-tick.C:
 			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(time.Now()) })
 		case <-divide.C:
@@ -172,7 +172,7 @@ func (n *Node) candidates() ([]netip.AddrPort, error) {
 	return told, nil
 }
 
-// Watchers counts the signaling nodes that watch this node.
+// Watchers counts watching signaling nodes.
 func (n *Node) Watchers() int { return int(n.watchers.Load()) }
 
 // Held lists the open rooms.
@@ -186,19 +186,19 @@ func (n *Node) Held() []pin.Holding {
 	return held
 }
 
-// Fence says that higher is the room's pin. If it names another boot, the room is handed over, and never served again
-// at or below that fence. It does not wait for that.
+// Fence tells of the room's higher pin, without waiting. If it names another boot, the room is handed over, and never
+// served again at or below that fence.
 func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher, false) }
 
-// fence reports whether the room was held under a lower fence. live: both nodes are well, and media is forwarded until
-// everybody has left.
+// fence reports whether the room was held under a lower fence. live: both nodes are well, and media is forwarded
+// until everybody has left.
 func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	n.mu.Lock()
 	r, held := n.rooms[room]
 	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
 	if held && !r.pin().Fence.Less(higher.Fence) {
 		n.mu.Unlock()
-		return false // what we hold is not fenced
+		return false // ours is no lower
 	}
 	if ours {
 		n.mu.Unlock()
@@ -257,7 +257,7 @@ func (n *Node) egressNow(now time.Time) headroom.Egress {
 	return rooms.Max(n.measured)
 }
 
-// floorNow is sent at least: the lowest layers, of new rooms as expected. It needs mu.
+// floorNow is what is sent at least: the lowest layers, of new rooms as expected. It needs mu.
 func (n *Node) floorNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
@@ -283,7 +283,7 @@ func (n *Node) measure(now time.Time) {
 	}
 }
 
-// advertised is where others reach the media socket, for the death probe.
+// advertised is the media socket's address for the death probe.
 func (n *Node) advertised() string {
 	address := n.socket.LocalAddr().String()
 	if len(n.cfg.AdvertiseIPs) == 0 {

@@ -6,23 +6,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// A join of 250 others at once fits. A full outbox ends the stream; the next Attach gets a snapshot.
+// 250 joins at once fit. A full outbox ends the stream; the next Attach gets a snapshot.
 const outboxEvents = 256
 
-// outbox buffers one Attach stream: the room's loop fills it without waiting, the stream's writer empties it.
+// outbox buffers an Attach stream: the room's loop fills it without waiting, the stream's writer empties it.
 type outbox struct {
 	events chan *control.PeerEvent
 	ended  chan struct{}
 
 	once sync.Once
-	last *control.PeerEvent // sent last, may be nil; set before ended is closed
+	last *control.PeerEvent // may be nil; set before ended is closed
 }
 
 func newOutbox() *outbox {
 	return &outbox{events: make(chan *control.PeerEvent, outboxEvents), ended: make(chan struct{})}
 }
 
-// send reports whether there was room.
 func (o *outbox) send(event *control.PeerEvent) bool {
 	select {
 	case o.events <- event:
@@ -32,7 +31,7 @@ func (o *outbox) send(event *control.PeerEvent) bool {
 	}
 }
 
-// end closes the stream after what is queued, and after last if that is not nil.
+// end closes the stream after what is queued, and after last unless nil.
 func (o *outbox) end(last *control.PeerEvent) {
 	o.once.Do(func() {
 		o.last = last

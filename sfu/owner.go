@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Owner says whether a pin still places its room here. It is asked for each new peer; the others stay whatever it says.
+// Owner says whether a pin still places its room here. It is asked for each new peer; attached ones stay.
 type Owner interface {
 	// Confirm returns nil for the room's pin. Errors: pin.ErrFenced (a *pin.FencedError if the higher pin is known),
 	// pin.ErrMissing, else unknown: try again.

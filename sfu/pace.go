@@ -1,16 +1,16 @@
 package sfu
 
 import (
-	pacing "golang.org/x/time/rate" // rate is a noun of ours
+	pacing "golang.org/x/time/rate" // rate means a sending rate here
 
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// What one encoding may send: several times what browsers do. The rest is dropped unread, before the room's queue.
+// What one encoding may send: several times what browsers do. The rest is dropped before the room's queue.
 const (
 	// Opus sends at most 100.
 	wildAudioPerSecond, wildAudioBurst = 500, 500
-	// 38 Mbit/s of full packets; a large screen's keyframe has some 500.
+	// 38 Mbit/s; a large screen's keyframe has some 500.
 	wildVideoPerSecond, wildVideoBurst = 4000, 2000
 )
 

@@ -18,32 +18,32 @@ type peer struct {
 	joined uint64 // order of arrival
 
 	// The room's loop owns the fields below.
-	entry            *control.Peer // replaced, never changed: it is being sent
+	entry            *control.Peer // replaced, never changed: others may read it
 	generation       uint64
 	canPublish       bool
 	canSubscribe     bool
-	sources          uint32  // that it may publish, as in control.Attach
+	sources          uint32  // it may publish, as in control.Attach
 	knowsScreenAudio bool    // its signaling node can name that source
 	outbox           *outbox // nil without a signaling node
 	deadline         time.Time
-	expected         bool // announced by others only
+	expected         bool // only announced by others
 	connected        bool
 	offers           uint64
 	connection       *connection
 	path             uint64 // bits per second, as last told; 0: unlimited
 	gone             bool
-	told             *control.Peer // entry as the others were last told
+	told             *control.Peer // entry, as last told
 	toldAt           time.Time
-	reoffers         int // requests for a new offer
+	reoffers         int // new offers asked for
 	reofferedAt      time.Time
-	telling          bool      // tell is scheduled
+	telling          bool
 	unmuted          uint32    // sources it unmuted here
 	judged           bool      // changed here, by a moderator or its hand: others' memory is older
 	askedAt          time.Time // to unmute
-	came             bool      // with the room, from another node
-	arrived          bool      // after a live move: it shows this node's media
+	came             bool      // with the room from another node
+	arrived          bool      // after a live move it shows this node's media
 
-	negotiation sync.Mutex // held while an offer is answered; guards the fields below
+	negotiation sync.Mutex // held while answering; guards the fields below
 	answers     []answered // the newest last
 }
 

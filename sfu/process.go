@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Process reports this process's memory.
 func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
 	if request.GetCollect() {
-		runtime.GC() // pools keep their contents for one more collection
+		runtime.GC() // pools survive one collection
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// processorTime is the process's, on all cores.
 func processorTime() (time.Duration, bool) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

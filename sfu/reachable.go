@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// tryFor is how long checks are answered after a signaling node asked for credentials: it tries for four seconds.
+	// tryFor is how long checks are answered once a signaling node asked for credentials. It tries for four seconds.
 	tryFor         = 30 * time.Second
-	maxReachers    = 1024 // signaling nodes whose finding is remembered
+	maxReachers    = 1024 // signaling nodes remembered
 	maxReachSilent = 16
 )
 
-// reachable is how signaling nodes try whether clients reach the media socket: with checks of ICE, as browsers send them. Nothing else
-// has the socket answer, so that strangers learn nothing from it.
+// reachable lets signaling nodes try whether clients reach the media socket, by ICE checks as browsers send them.
+// Nobody else is answered, so strangers learn nothing.
 type reachable struct {
 	mu     sync.Mutex      // guards the fields below
 	conn   *transport.Conn // nil while nobody tries
 	ends   *time.Timer
-	silent map[string]string // by signaling node, what did not answer it; "" for nothing
+	silent map[string]string // by signaling node, what did not answer; "": nothing
 }
 
-// nobody is the user of a connection that is only checked.
+// nobody uses a connection that is only checked.
 type nobody struct{}
 
 func (nobody) RTP(*rtp.Header, []byte, time.Time) {}
@@ -40,7 +40,7 @@ func (nobody) Tick(time.Time)                     {}
 func (nobody) StateChanged(transport.State)       {}
 func (nobody) Moved()                             {}
 
-// Reach gives credentials for checks, or takes in what came of them.
+// Reach gives credentials for checks, or takes their result.
 func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*control.ReachReply, error) {
 	n := s.node
 	silent := request.GetSilent()
@@ -59,7 +59,7 @@ func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*cont
 	return &control.ReachReply{Boot: string(n.cfg.Boot), Media: n.mediaSockets(), Ufrag: credentials.Ufrag, Password: credentials.Password}, nil
 }
 
-// tryable has checks answered for a while. All signaling nodes use the same credentials: each proved the cluster key.
+// tryable has checks answered for a while. Signaling nodes share credentials: each proved the cluster key.
 func (n *Node) tryable() (transport.Credentials, error) {
 	r := &n.reachable
 	r.mu.Lock()
@@ -83,7 +83,6 @@ func (n *Node) tryable() (transport.Credentials, error) {
 	return conn.Credentials(), nil
 }
 
-// tried logs what changed.
 func (n *Node) tried(signaling, silent string) {
 	r := &n.reachable
 	r.mu.Lock()
@@ -105,7 +104,6 @@ func (n *Node) tried(signaling, silent string) {
 	}
 }
 
-// mediaSockets are those that clients are told of.
 func (n *Node) mediaSockets() (all []string) {
 	told, _ := n.candidates() // Run has looked
 	for _, at := range told {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// Gathered, a burst costs everybody four events a second.
+	// At most four events a second.
 	reactEvery = 250 * time.Millisecond
-	// Twice what a signaling node allows: more comes through several nodes.
+	// Twice a signaling node's: more comes through several.
 	reactPerSecond = 4
 	reactBurst     = 12
 	// Of one emoji with its joiners; of one event, 50 bytes each.

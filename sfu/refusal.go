@@ -26,7 +26,6 @@ func fenced(current pin.Fence) *refusal {
 	}
 }
 
-// unconfirmed maps an Owner's error.
 func unconfirmed(err error) *refusal {
 	if errors.Is(err, pin.ErrMissing) { // without a fence the room is just placed again
 		return refuse(control.Refusal_REFUSAL_FENCED, "the pin does not stand: %v", err)
@@ -40,7 +39,6 @@ func unconfirmed(err error) *refusal {
 	return refuse(control.Refusal_REFUSAL_FENCED, "the room has a higher fence")
 }
 
-// event is the stream's last.
 func (r *refusal) event() *control.PeerEvent {
 	refused := &control.Refused{Code: r.code, Message: r.message}
 	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}

@@ -14,7 +14,6 @@ import (
 // Past maxRemoved people are still removed, but may resume.
 const maxRemoved = 1000
 
-// Remove takes people out of a room for good.
 func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
 	peer, identity := request.GetPeer(), request.GetIdentity()
 	if request.GetRoom() == "" || (peer == "") == (identity == "") {
@@ -69,5 +68,5 @@ func removedRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
 }
 
-// wasRemoved is remembered while the room is open here.
+// wasRemoved forgets when the room closes.
 func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

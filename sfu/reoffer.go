@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	// Bounds until reofferRest without a request: a camera may have stopped for a reason that no offer mends.
+	// Until reofferRest has passed without a request: a camera may have stopped for a reason that no offer mends.
 	reofferEvery = 5 * time.Second
 	maxReoffers  = 3
 	reofferRest  = time.Minute
@@ -25,8 +25,8 @@ const (
 	connectedFor = 2 * time.Second
 )
 
-// starved asks the publisher of a slot without a picture for a new offer, if it is connected and was sending the source
-// when it came. It is forward's OnStarved and must not block.
+// starved asks the publisher of a missing picture for a new offer, if it is connected and used to send the source. It
+// is forward's OnStarved and must not block.
 func (r *room) starved(s forward.Starved) {
 	select {
 	case r.tasks <- func() { r.reoffer(s, time.Now()) }:
@@ -64,8 +64,8 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
 }
 
-// sending returns the m-lines of a source, since when the transport is up, and whether the offer named an SSRC: then
-// the client had been sending before it.
+// sending returns a source's m-lines, since when the transport is up, and whether the offer named an SSRC: then the
+// client had been sending before.
 func (c *connection) sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,7 +2,7 @@ package sfu
 
 import "encoding/binary"
 
-// restore writes the packet that a retransmission repeats (RFC 4588 section 4) and returns its length, 0 for padding
+// restore writes the packet that a retransmission repeats (RFC 4588 section 4). It returns its length, 0 for padding
 // and nonsense.
 func restore(b, packet []byte, of *stream) int {
 	start := payloadStart(packet)
@@ -15,13 +15,13 @@ func restore(b, packet []byte, of *stream) int {
 	b[1] = b[1]&0x80 | of.codec.PayloadType
 	copy(b[2:], original)
 	binary.BigEndian.PutUint32(b[8:], of.ssrc)
-	if b[0]&0x20 != 0 && int(b[n-1]) >= n-start { // nothing but padding
+	if b[0]&0x20 != 0 && int(b[n-1]) >= n-start { // only padding
 		return 0
 	}
 	return n
 }
 
-// payloadStart is 0 for a packet too short for its header (RFC 3550 section 5.1).
+// payloadStart is 0 for a truncated header (RFC 3550 section 5.1).
 func payloadStart(b []byte) int {
 	if len(b) < 12 {
 		return 0

@@ -26,15 +26,15 @@ var (
 const (
 	// Past it callers wait for the loop.
 	taskQueue = 64
-	// So many connections in a row share a shard: small rooms have one.
+	// Consecutive connections share a shard: small rooms have one.
 	shardPeers = 32
-	// For each peer in the room, between two lists of speakers: lists differ often, and go to everybody.
+	// Per peer, between two lists of speakers: lists differ often, and go to everybody.
 	speakersPause = 4 * time.Millisecond
-	// A fenced room's connections live on for so long, so that clients move while media flows.
+	// A fenced room's connections live on, so that clients move while media flows.
 	handOverTime = 5 * time.Second
-	// The same for a live move, in which clients connect to the new node first.
+	// In a live move: clients connect to the new node first.
 	liveHandOverTime = 15 * time.Second
-	// How often a fenced room checks whether everybody left.
+	// How often a fenced room looks whether everybody left.
 	lingerLook = 250 * time.Millisecond
 )
 
@@ -44,60 +44,60 @@ type room struct {
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
-	parts []*egress.Batch // of the media loop
-	turn  atomic.Uint32   // connections so far, to choose a part
+	parts []*egress.Batch // the media loop's
+	turn  atomic.Uint32   // connections so far
 	news  *mediaNews
-	book  *roster.Book // who is here, for the store
+	book  *roster.Book // writes who is here to the store
 	tasks chan func()
-	done  chan struct{} // when the loop has ended
+	done  chan struct{}
 
 	opened    time.Time
 	cost      headroom.Egress // reserved for expected people
-	least     headroom.Egress // the same at the lowest layers
+	least     headroom.Egress // at the lowest layers
 	people    int             // expected
 	chargedIn uint64          // first load report with the room
-	// refusedBefore is the kernel's count of refused packets when the room opened.
+	// refusedBefore is the kernel's count when the room opened.
 	refusedBefore uint64
 
-	current   atomic.Pointer[pin.Pin] // written by the loop only
+	current   atomic.Pointer[pin.Pin] // written by the loop
 	peerCount atomic.Int64
-	connected atomic.Int64 // peers whose transport is up
+	connected atomic.Int64 // with transport
 
 	meter    meter           // of Node.measure
-	toldAt   time.Time       // when egress was told last; of Node.measure
+	toldAt   time.Time       // when egress was last told; of Node.measure
 	told     headroom.Egress // of Node.measure
 	measured headroom.Egress // guarded by Node.mu
 	floor    headroom.Egress // at the lowest layers; guarded by Node.mu
-	covered  int             // connected during all of it; guarded by Node.mu
+	covered  int             // connected all the while; guarded by Node.mu
 
 	limit limit // of Node.share
 
 	// The loop owns the fields below.
-	seq       uint64 // of the last roster event
-	digest    uint64 // of the roster at digestSeq; 0: not computed
+	seq       uint64 // last roster event's
+	digest    uint64 // of the roster at digestSeq; 0: none
 	digestSeq uint64
-	egress    *control.Egress // as told; nil before
+	egress    *control.Egress // as told
 	limited   bool            // pictures are held back, as told
-	chatSeq   uint64          // of the last line of chat
+	chatSeq   uint64          // last line of chat's
 
-	speakers     []forward.Speaker // the latest
+	speakers     []forward.Speaker
 	speakersTold time.Time
 	speakersWait bool // a list is scheduled
 
 	chatters   *connlimit.KeyedLimiter
 	reactors   *connlimit.KeyedLimiter
-	reactions  []*control.Reaction // not told yet
-	reactedAt  time.Time           // when some were told last
-	lastHand   int64               // Unix milliseconds of the newest raised hand
+	reactions  []*control.Reaction // to be told
+	reactedAt  time.Time           // last told
+	lastHand   int64               // Unix milliseconds of the newest
 	arrival    arrival
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
-	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
-	removed    map[forward.PeerID]bool // by an operator; bounded by maxRemoved
-	emptySince time.Time               // zero while somebody is here
-	ending     *control.PeerEvent      // last event of the streams
+	left       map[forward.PeerID]bool // in the first grace time: not expected back
+	removed    map[forward.PeerID]bool // by an operator; at most maxRemoved
+	emptySince time.Time               // zero: somebody is here
+	ending     *control.PeerEvent      // the streams' last event
 	endNow     bool
-	linger     time.Duration // how long connections outlive the loop
+	linger     time.Duration // of connections after the loop
 }
 
 func newRoom(n *Node, a attachment, now time.Time) *room {
@@ -126,7 +126,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 
 func (r *room) pin() pin.Pin { return *r.current.Load() }
 
-// do waits until a task has run on the loop. An error means that it never will, or with errTaskBroke that it panicked.
+// do waits until a task has run on the loop. Its error: the task never will, or errTaskBroke: it panicked.
 func (r *room) do(ctx context.Context, task func()) error {
 	ran := make(chan struct{})
 	err := errTaskBroke
@@ -141,7 +141,7 @@ func (r *room) do(ctx context.Context, task func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Once queued it may be running, on the caller's variables.
+	// Once queued it may be running, with the caller's variables.
 	select {
 	case <-ran:
 		return err
@@ -261,7 +261,7 @@ func (r *room) inUse() bool {
 	return false
 }
 
-// adopt takes a higher pin that names this boot.
+// adopt takes a higher pin of this boot.
 func (r *room) adopt(higher pin.Pin) {
 	r.post(func() { r.adoptNow(higher) })
 }
@@ -302,7 +302,7 @@ func (r *room) tellNews() {
 	}
 }
 
-// tellSpeakersSoon tells everybody, in a large room after a pause.
+// tellSpeakersSoon tells everybody; in a large room, after a pause.
 func (r *room) tellSpeakersSoon() {
 	if r.speakersWait {
 		return
@@ -327,7 +327,7 @@ func (r *room) tellSpeakers() {
 	}
 }
 
-// tellPath is for the node to which the room may have to move.
+// tellPath tells what the node to which the room may move has to know.
 func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	if !differs(bitsPerSecond, p.path) {
 		return
@@ -352,7 +352,7 @@ func (r *room) detach(p *peer) {
 	r.after(r.node.cfg.Grace, r.expire)
 }
 
-// expire forgets who was away for the grace time, and closes a room that was empty for as long.
+// expire forgets who was away for the grace time, and closes a room that was empty so long.
 func (r *room) expire() {
 	now := time.Now()
 	for _, p := range r.peers {

@@ -22,9 +22,9 @@ func (r *room) knows(ctx context.Context, id string) bool {
 	return err == nil && known
 }
 
-// attach gives a peer to a stream. An error: the room closed, or the pin must be confirmed first.
+// attach gives a peer to a stream. err: the room closed, or the pin must be confirmed first.
 func (r *room) attach(ctx context.Context, a attachment) (s *session, refused *refusal, err error) {
-	// Read the results only if the task has run.
+	// The results are valid only if the task has run.
 	done := r.do(ctx, func() {
 		whole := false
 		defer func() {
@@ -98,7 +98,6 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
 }
 
-// supersede ends the stream that held a peer.
 func (r *room) supersede(p *peer) {
 	if p.outbox != nil {
 		p.outbox.end(r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded: a newer signaling node has the peer"}}}))
@@ -106,7 +105,7 @@ func (r *room) supersede(p *peer) {
 	p.outbox = nil
 }
 
-// welcome announces a new peer; an expected one only if its entry changed.
+// welcome announces a new peer, and an expected one whose entry changed.
 func (r *room) welcome(a attachment) *peer {
 	id := forward.PeerID(a.entry.GetId())
 	p, expected := r.peers[id]
@@ -135,7 +134,7 @@ func (r *room) welcome(a attachment) *peer {
 	return p
 }
 
-// expect keeps roster places in a new room for people on their way.
+// expect keeps places in a new room for people on their way.
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
 	if now.Sub(r.opened) >= r.node.cfg.Grace {
@@ -210,7 +209,7 @@ func (r *room) count() {
 	r.connected.Store(int64(connected))
 }
 
-// announce tells everybody of p's change; of a hidden p only p.
+// announce tells everybody; of a hidden p only p.
 func (r *room) announce(p *peer, change *control.RosterChange) {
 	r.note(p)
 	if p.entry.GetHidden() {
@@ -223,7 +222,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 	}
 }
 
-// note tells the store of p, which counts as present in its grace time and while it is expected.
+// note tells the store of p, who is present in the grace time and while expected.
 func (r *room) note(p *peer) {
 	if !p.gone {
 		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
@@ -236,7 +235,7 @@ func (r *room) note(p *peer) {
 	r.book.Drop(string(p.id), lastSeen)
 }
 
-// rosterFor is what viewer may see, expected people included, in order of arrival.
+// rosterFor is what viewer may see, with expected people, by arrival.
 func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	peers := make([]*peer, 0, len(r.peers))
 	for _, p := range r.peers {
@@ -252,8 +251,7 @@ func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	return entries
 }
 
-// digestFor is rosterFor's digest. It is computed once per change where nobody is hidden: attached peers hear of later
-// changes.
+// digestFor is of rosterFor. Without hidden people it is computed once per change.
 func (r *room) digestFor(viewer *peer) uint64 {
 	if viewer.entry.GetHidden() {
 		return control.RosterDigest(r.rosterFor(viewer))
@@ -264,10 +262,10 @@ func (r *room) digestFor(viewer *peer) uint64 {
 	return r.digest
 }
 
-// held describes the room. Into unplaced, unless nil, go streams that are in no track.
+// held describes the room. unplaced, unless nil, gets streams without a track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
-	// The kernel's refusals could be anybody's, so they count for every room.
+	// The kernel's refusals could be anybody's: each room counts them.
 	refused := r.node.socket.Stats().Refused - r.refusedBefore
 	answer := &control.HeldRoom{
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,

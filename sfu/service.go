@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// Missing heartbeats show silence (package failover); the stream's end shows a death.
+	// Silence is missing heartbeats (package failover); the stream's end is a death.
 	heartbeatEvery = 200 * time.Millisecond
-	// How long a stream's end waits for the signaling node to read what was queued.
+	// How long a stream's end waits until queued events are read.
 	lastWords = 2 * time.Second
 )
 
-// Register adds the control service. It serves once Run runs.
+// Register adds the control service, which needs Run.
 func (n *Node) Register(server *grpc.Server) {
 	control.RegisterMediaServer(server, &service{node: n})
 }
@@ -34,7 +34,6 @@ type service struct {
 	node *Node
 }
 
-// Attach is one peer's session.
 func (s *service) Attach(stream control.Media_AttachServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -90,11 +89,10 @@ func (s *session) read(stream control.Media_AttachServer) {
 	}
 }
 
-// Watch names the boot, then sends heartbeats.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
 	n.log.Debug("signaling node watches", "signaling", request.GetSignalingNode(), "protocol", request.GetVersion())
-	if request.GetSignalingNode() != "" { // else it only asks for the boot
+	if request.GetSignalingNode() != "" { // else it only asks
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
 	}
@@ -117,7 +115,6 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 	}
 }
 
-// Rooms lists what this node serves.
 func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*control.RoomsReply, error) {
 	n := s.node
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
@@ -162,7 +159,7 @@ func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*co
 	r, open := n.rooms[room]
 	n.mu.Unlock()
 	if open {
-		n.rosters.Touch(room) // the store's copy may lack somebody
+		n.rosters.Touch(room) // the store may lack somebody
 		reply.Pin = control.PinProto(r.pin())
 	} else if !opening.IsZero() {
 		reply.Pin = control.PinProto(opening)

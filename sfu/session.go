@@ -23,7 +23,6 @@ type session struct {
 	unknown bool // an unknown message came; of the room's loop
 }
 
-// handle reports whether the stream goes on.
 func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool {
 	if wanted := message.GetOffer(); wanted != nil {
 		return s.offer(ctx, message, wanted)
@@ -37,10 +36,10 @@ func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool
 	return err == nil && goesOn
 }
 
-// check ends a stream that lost its peer or spoke under another fence. It runs on the loop.
+// check ends a stream that lost its peer or has another fence. It runs on the loop.
 func (s *session) check(message *control.PeerMessage) bool {
 	if s.peer.outbox != s.outbox {
-		return false // superseded or removed; the signaling node was told
+		return false // the signaling node was told
 	}
 	refused := s.judge(message)
 	if refused == nil {
@@ -60,7 +59,7 @@ func (s *session) judge(message *control.PeerMessage) *refusal {
 	case fence.Less(current):
 		return fenced(current)
 	case current.Less(fence):
-		// The message has no pin, so where that fence points is unknown.
+		// Without a pin, where that fence points is unknown.
 		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is held under %v, not yet under %v: attach with its pin", current, fence)
 	}
 	return nil
@@ -71,7 +70,7 @@ func (s *session) handleNow(message *control.PeerMessage) bool {
 	r, p := s.room, s.peer
 	switch m := message.GetMessage().(type) {
 	case *control.PeerMessage_View:
-		// Everybody else's camera and screen.
+		// everybody else's camera and screen
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
 	case *control.PeerMessage_Mute:
 		r.mute(p, m.Mute)
@@ -100,7 +99,6 @@ func (s *session) handleNow(message *control.PeerMessage) bool {
 	return true
 }
 
-// logUnknown writes one line a stream.
 func (s *session) logUnknown(message *control.PeerMessage) {
 	if !s.unknown {
 		s.unknown = true
@@ -161,7 +159,7 @@ func (s *session) sendAnswer(id, sdp string) {
 	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
 }
 
-// rejection names the client's fault, and ours only in general words.
+// rejection names the client's fault; ours only in general.
 func rejection(id string, err error) *control.OfferRejected {
 	if !errors.Is(err, offer.ErrBad) {
 		return &control.OfferRejected{
@@ -180,7 +178,7 @@ func rejection(id string, err error) *control.OfferRejected {
 type negotiation struct {
 	session      *session
 	message      *control.Offer
-	present      *connection // when it began; nil for none
+	present      *connection // when it began
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
@@ -242,7 +240,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		return "", err
 	}
 	if n.present == nil {
-		// Made elsewhere: the slots go on showing the same.
+		// From another node: slots show the same as there.
 		if table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
 			r.media.SetTable(p.id, table)
 		}

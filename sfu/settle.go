@@ -6,19 +6,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// How long a room waits for those who came with it in a live move.
+// How long a room waits for those who come with it in a live move.
 const settleWithin = 8 * time.Second
 
-// arrival is a live move's end at the new node.
+// arrival is a live move, as the new node sees it.
 type arrival int
 
 const (
-	nobodyArrived arrival = iota // no live move, or it has just begun
+	nobodyArrived arrival = iota // no live move, or a new one
 	someArrived
 	settled
 )
 
-// arrive notes that the peer shows this node's media.
 func (r *room) arrive(p *peer) {
 	p.arrived = true
 	switch r.arrival {
@@ -45,7 +44,7 @@ func (r *room) settleIfAll() {
 	r.settle()
 }
 
-// settle tells everybody that the former node is needed no longer.
+// settle tells everybody that the former node is no longer needed.
 func (r *room) settle() {
 	if r.arrival == settled {
 		return

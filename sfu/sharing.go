@@ -19,13 +19,13 @@ const (
 	soundPacketBits, lowestPacketBits = 800, 4000
 )
 
-// sharing is Node.share's memory. Only Run uses it.
+// sharing is Node.share's memory, of Run only.
 type sharing struct {
 	sharer    share.Sharer
 	sent      meter
-	processor time.Duration // used so far
+	processor time.Duration // so far
 	at        time.Time
-	busy      float64 // share of all cores since the last call
+	busy      float64 // of all cores, since the last call
 }
 
 // limit is Node.share's last decision on a room.
@@ -36,7 +36,6 @@ type limit struct {
 	told  bool      // people know it
 }
 
-// share divides the node's ceiling among its rooms.
 func (n *Node) share(now time.Time) {
 	s, ceiling := &n.sharing, n.ceiling()
 	rooms := n.openRooms()

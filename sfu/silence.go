@@ -5,13 +5,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// bitOf is a source in the sets of control.Attach and control.Peer.
+// bitOf is the source in control's sets.
 func bitOf(source forward.Source) uint32 {
 	return 1 << (sourceProto(source) - control.Source_SOURCE_MICROPHONE)
 }
 
-// silence ends the layers of muted sources: after an unmute they begin anew, and nobody is owed what lies between. The
-// client's packets are still reported, because its path is as it is.
+// silence ends the layers of muted sources: they begin anew when unmuted, and no lost packets are asked for.
+// Reception is still reported, because the path is as it is.
 func (u *uplink) silence(sources uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// mediaNews has what forward said and the room's loop has not taken. It is bounded; forward never waits.
+// mediaNews is what forward said and the room's loop has not taken yet. It is bounded; forward never waits.
 type mediaNews struct {
 	wake chan struct{}
 
 	mu       sync.Mutex // guards the fields below
 	peers    map[forward.PeerID]peerNews
 	speakers []forward.Speaker
-	spoken   bool // speakers is news
+	spoken   bool
 }
 
 type peerNews struct{ table, path bool }
@@ -23,7 +23,6 @@ func newMediaNews() *mediaNews {
 	return &mediaNews{wake: make(chan struct{}, 1), peers: map[forward.PeerID]peerNews{}}
 }
 
-// slots is forward's OnSlots.
 func (n *mediaNews) slots(peer forward.PeerID) { n.tell(peer, peerNews{table: true}) }
 
 func (n *mediaNews) path(peer forward.PeerID) { n.tell(peer, peerNews{path: true}) }
@@ -36,7 +35,6 @@ func (n *mediaNews) tell(peer forward.PeerID, news peerNews) {
 	n.ring()
 }
 
-// speak is forward's OnSpeakers.
 func (n *mediaNews) speak(speakers []forward.Speaker) {
 	n.mu.Lock()
 	n.speakers, n.spoken = speakers, true
@@ -59,7 +57,7 @@ func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forwar
 	return peers, speakers, spoken
 }
 
-// slotsFor writes a peer's table as a message. To a signaling node that cannot name screens' sound such a slot is empty.
+// slotsFor writes a peer's table. A slot with screens' sound is empty for signaling nodes that cannot name it.
 func slotsFor(p *peer, table []forward.Entry) []*control.Slot {
 	if !p.knowsScreenAudio {
 		for i := range table {
@@ -91,7 +89,7 @@ func lacksProto(lacks []forward.Lack) []*control.Lack {
 	return list
 }
 
-// tableOf leaves out what makes no sense.
+// tableOf leaves out nonsense.
 func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	var table []forward.Entry
 	for _, slot := range slots {
@@ -122,7 +120,7 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	return wants
 }
 
-// Above any screen; sums of areas stay far from overflow.
+// Above any screen, and sums of areas cannot overflow.
 const maxPixels = 1 << 15
 
 func pixels(n uint32) int { return int(min(n, maxPixels)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// Three layers of camera and screen with RTX are 12 SSRCs; a client that moves names them again.
+// Three layers of camera and screen with RTX are 12 SSRCs. A client that moves names them again.
 const maxNamedStreams = 128
 
 // identity is the encoding and m-line of an SSRC.
@@ -19,11 +19,11 @@ type identity struct {
 	repairs  bool // RTX
 }
 
-// ssrcTable knows the identity of a client's SSRCs by the offer, header extensions or the client's word.
+// ssrcTable identifies a client's SSRCs by offer, header extensions or the client's word.
 type ssrcTable struct {
 	ids     offer.Extensions
 	known   map[uint32]identity
-	repairs map[uint32]uint32 // RTX SSRCs in the offer, and what they repair
+	repairs map[uint32]uint32 // by RTX SSRC, as offered
 }
 
 func newSSRCTable() ssrcTable {
@@ -46,7 +46,7 @@ func (t *ssrcTable) learn(senders []*control.Sender) {
 	}
 }
 
-// declared adds the SSRCs of an m-line that are not known yet.
+// declared adds an m-line's SSRCs that are not known yet.
 func (t *ssrcTable) declared(line *offer.Section) {
 	for _, ssrc := range line.SSRCs {
 		if _, named := t.known[ssrc]; !named && len(t.known) < maxNamedStreams {
@@ -80,7 +80,7 @@ func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 			who.rid, who.repairs = repaired, true
 		}
 		if !known && len(t.known) < maxNamedStreams {
-			t.known[header.SSRC] = who // extensions are not repeated
+			t.known[header.SSRC] = who // browsers soon omit them
 		}
 		return who, true
 	}

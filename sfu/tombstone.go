@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// Twice a pin's life without a refresh: by then nobody can read a forbidden pin.
+	// Twice a pin's life without refresh: by then no reader has a forbidden pin.
 	tombstoneLife = 2 * time.Hour
-	// About 10 MB. Past it the oldest is forgotten; the Owner still knows.
+	// About 10 MB. The oldest is forgotten first; the Owner still knows.
 	maxTombstones = 50_000
 )
 
@@ -25,14 +25,14 @@ type tombstone struct {
 // tombstones remember final refusals. They are not safe for concurrent use.
 type tombstones struct {
 	byRoom map[ring.RoomID]tombstone
-	order  []ring.RoomID // oldest first; a room may be in it twice
+	order  []ring.RoomID // oldest first; repeated if laid again
 }
 
 func newTombstones() *tombstones {
 	return &tombstones{byRoom: map[ring.RoomID]tombstone{}}
 }
 
-// lay ignores a fence below the one laid already.
+// lay ignores a fence below the present one.
 func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal, now time.Time) {
 	if old, ok := t.byRoom[room]; ok && fence.Less(old.fence) {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// In one report: four times what a path remembers.
+	// In a report: four times what a path remembers.
 	maxFeedbackPackets = 4096
 	// of arrival times
 	deltaUnit = 250 * time.Microsecond
@@ -21,15 +21,15 @@ const (
 	statusLargeDelta
 )
 
-// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1) without
-// allocating: every subscriber sends it ten times a second.
+// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1)
+// without allocating: each subscriber sends it ten times a second.
 type feedbackReader struct {
 	statuses []uint8
 	report   bandwidth.Report
 }
 
-// read is false for anything but feedback. A report that lacks arrival times ends before those packets. It is valid
-// until the next call.
+// read is false for anything but feedback. A report that lacks arrival times ends before those packets. The report is
+// valid until the next call.
 func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	const fixed = 20
 	if len(b) < fixed {
@@ -64,7 +64,6 @@ func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	return r.report, true
 }
 
-// readStatuses also returns what follows the chunks.
 func (r *feedbackReader) readStatuses(b []byte, count int) ([]byte, bool) {
 	r.statuses = r.statuses[:0]
 	for len(r.statuses) < count {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-	pacing "golang.org/x/time/rate" // rate is a noun of ours
+	pacing "golang.org/x/time/rate" // rate means a sending rate here
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/reception"
 )
 
-// uplink sorts a client's packets by SSRC into layers (RFC 8843 section 9.2) and reports on their reception.
+// uplink sorts a client's packets by SSRC into layers (RFC 8843 section 9.2) and reports their reception.
 type uplink struct {
 	connection *connection
 
@@ -29,20 +29,20 @@ type uplink struct {
 	ssrcs     ssrcTable
 	lines     map[string]*offer.Section // publishing, by mid
 	streams   map[uint32]*stream
-	unplaced  map[uint32]*control.Stream // received, in no layer
+	unplaced  map[uint32]*control.Stream // without a layer
 	reception *reception.Receiver
 	due       []rtcp.Packet // reused by Tick
 	tickAt    time.Time     // next Tick; zero: none
 }
 
-// stream is an SSRC with a place.
+// stream is an SSRC of a layer or of its RTX.
 type stream struct {
 	identity
 	ssrc     uint32
-	original *stream // what RTX repairs; else nil
+	original *stream // what RTX repairs
 	source   forward.Source
 	codec    offer.Codec
-	layer    *forward.Layer // nil until the room has taken it
+	layer    *forward.Layer // nil: the room has not taken it
 	replaced bool           // another SSRC has this encoding now
 	pace     *pacing.Limiter
 	config   forward.LayerConfig
@@ -61,7 +61,7 @@ func (u *uplink) learn(senders []*control.Sender) {
 	u.ssrcs.learn(senders)
 }
 
-// negotiated ends the streams of m-lines that publish no more.
+// negotiated ends the streams of m-lines that no longer publish.
 func (u *uplink) negotiated(o *offer.Offer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -102,7 +102,6 @@ func (u *uplink) close() {
 	}
 }
 
-// RTP is part of transport.Handler.
 func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	u := c.uplink
 	u.mu.Lock()
@@ -149,7 +148,7 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	of.layer.Push(space)
 }
 
-// begin is false while the room is too busy to add the layer.
+// begin is false while the room is too busy.
 func (u *uplink) begin(s *stream) bool {
 	if s.layer == nil {
 		if s.layer = u.connection.room.AddLayer(s.config); s.layer == nil {
@@ -208,7 +207,7 @@ func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
 	return nil
 }
 
-// add replaces an older SSRC of the same encoding.
+// add replaces an older SSRC of the encoding.
 func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	for _, old := range u.streams {
 		if old.original == nil && old.mid == s.mid && old.rid == s.rid {
@@ -228,7 +227,6 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	return s
 }
 
-// opusOf is the codec inside RED.
 func opusOf(line *offer.Section) (offer.Codec, bool) {
 	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.MimeType == "audio/opus" })
 	if i < 0 {
@@ -237,7 +235,6 @@ func opusOf(line *offer.Section) (offer.Codec, bool) {
 	return line.Codecs[i], true
 }
 
-// redOf is RED's payload type, 0 for none.
 func redOf(line *offer.Section) uint8 {
 	if i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.Name == offer.NameRED }); i >= 0 {
 		return line.Codecs[i].PayloadType
@@ -256,7 +253,7 @@ func repairOf(codec *offer.Codec) reception.Repair {
 	}
 }
 
-// misplaced counts a packet without a place. The transport bounds how many SSRCs there are.
+// misplaced counts a packet without a place. The transport bounds SSRCs.
 func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s := u.unplaced[header.SSRC]
 	if s == nil {
@@ -288,7 +285,7 @@ func (c *connection) Tick(now time.Time) {
 	u.tickAt = time.Time{}
 	defer u.schedule()
 	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
-		_ = c.conn.WriteRTCP(u.due) // an error means that the transport is down
+		_ = c.conn.WriteRTCP(u.due) // an error: the transport is down
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const maxAddresses = 8
 
 // admit gives a connection the address of an authentic check. It is false for the address of another client's living
-// connection: who knows where a client is must not take its media.
+// connection: knowing where a client is must not suffice to take its media.
 func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	t.mu.RLock()
 	holder := t.byAddress[from]
@@ -42,7 +42,7 @@ func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	return true
 }
 
-// drop also ends the TCP connection of the address. It needs mu.
+// drop also ends the address's TCP connection. It needs mu.
 func (t *Transport) drop(address egress.Address) {
 	delete(t.byAddress, address)
 	if address.Stream != nil {
@@ -50,7 +50,7 @@ func (t *Transport) drop(address egress.Address) {
 	}
 }
 
-// gone handles a TCP connection's end. Media waits for a check that is answered elsewhere.
+// gone handles a TCP connection's end. Media waits for an answered check elsewhere.
 func (t *Transport) gone(from egress.Address) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

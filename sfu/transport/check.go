@@ -16,8 +16,8 @@ type checker struct {
 	request, response stun.Message
 }
 
-// check answers a connectivity check (RFC 8445 section 7.3) for a user who is served here and knows the password;
-// nothing else gets an answer.
+// check answers a connectivity check (RFC 8445 section 7.3) of a user who is served here and knows the password.
+// Nobody else gets an answer.
 func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *checker) {
 	user := checkedUser(b)
 	if user == nil {
@@ -62,7 +62,7 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	}
 }
 
-// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only, or much sooner, after one
+// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only after one, or much sooner
 // (pion/ice by 200 ms).
 func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 	const priority = 1862270975 // peer-reflexive (section 5.1.2.1)
@@ -78,7 +78,6 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 	_, _ = t.socket.Write(k.response.Raw, back.to) // like a lost packet
 }
 
-// answer handles the answer to our check.
 func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	c := t.at(from)
 	if c == nil {
@@ -93,7 +92,7 @@ func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	})
 }
 
-// Parts of a STUN message (RFC 8489 sections 5 and 14) that say for whom it is.
+// Parts of a STUN message (RFC 8489 sections 5 and 14).
 const (
 	stunHeaderBytes    = 20
 	stunCookie         = 0x2112A442
@@ -102,8 +101,8 @@ const (
 	stunUsername       = 0x0006
 )
 
-// checkedUser returns our user fragment in a check, as a part of the packet; nil for anything else. Nothing more is
-// read before the sender has proved the password.
+// checkedUser returns our user fragment in a check, a part of the packet; nil: anything else. No more is read before
+// the sender has proved the password.
 func checkedUser(packet []byte) []byte {
 	if len(packet) < stunHeaderBytes || binary.BigEndian.Uint16(packet) != stunBindingRequest ||
 		binary.BigEndian.Uint32(packet[4:]) != stunCookie {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Between two rounds; what falls due meanwhile is done together.
+// Between rounds; what falls due meanwhile is done together.
 const tickEvery = 10 * time.Millisecond
 
 // clock runs only while something is due.
@@ -15,8 +15,8 @@ type clock struct {
 
 	mu   sync.Mutex // guards the fields below
 	due  map[*Conn]time.Time
-	next time.Time // of the timer; zero: none
-	last time.Time // round
+	next time.Time // the timer's; zero: none
+	last time.Time // last round
 }
 
 func newClock() *clock {

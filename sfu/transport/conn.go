@@ -33,27 +33,27 @@ const (
 	Connecting   State = iota
 	Connected          // DTLS is up and the client is heard
 	Disconnected       // silent for disconnectedAfter
-	Failed             // for good: DTLS failed, or silent for much longer
+	Failed             // for good: DTLS failed, or silent much longer
 )
 
 // Handler is a connection's user. RTP, RTCP, Tick and Moved must not block, nor keep packets and headers.
 type Handler interface {
-	// RTP gets authenticated packets, decrypted, in order of arrival.
+	// RTP gets authentic packets, decrypted, in order of arrival.
 	RTP(header *rtp.Header, packet []byte, arrived time.Time)
 	// RTCP gets compound packets.
 	RTCP(packet []byte, arrived time.Time)
 	// Tick is called as TickAt asked.
 	Tick(now time.Time)
-	// StateChanged hears of each change in order. It must not call Close.
+	// StateChanged hears each change in order. It must not call Close.
 	StateChanged(state State)
-	// Moved says that media goes to another of the client's addresses than before.
+	// Moved says that media now goes to another address of the client.
 	Moved()
 }
 
 // Config describes a connection.
 type Config struct {
 	Handler Handler
-	// Owner names the client, whose newer connections may take an older one's addresses.
+	// Owner names the client. Its newer connections may take an older one's addresses.
 	Owner string
 	// Ufrag and Password are the client's ICE credentials.
 	Ufrag, Password string
@@ -72,15 +72,15 @@ type Fingerprint struct {
 // Credentials are the node's, for an answer.
 type Credentials struct {
 	Ufrag, Password string
-	Fingerprint     string // "sha-256 AA:BB...", of this connection's certificate
+	Fingerprint     string // "sha-256 AA:BB...", this connection's
 }
 
 const (
-	// ICE generations that are answered: a client that restarts ICE still checks the old way.
+	// ICE generations answered: a client that restarts ICE still checks the old way.
 	keptUsers = 2
-	// From addresses not in use: browsers send 20 a second (RFC 8445 section 14.2) for some seconds.
+	// From unused addresses: browsers send 20 a second (RFC 8445 section 14.2) for some seconds.
 	checksPerSecond, checksBurst = 50, 100
-	// Of our own checks, whose address a client could forge.
+	// Of our own checks, to addresses that a client could forge.
 	backsPerSecond, backsBurst = 20, 40
 )
 
@@ -94,20 +94,20 @@ type Conn struct {
 	stranger    *rate.Limiter
 	backs       *rate.Limiter
 
-	selected atomic.Pointer[egress.Address] // where media goes; nil before the first check
+	selected atomic.Pointer[egress.Address] // where media goes; nil: no check yet
 	heard    atomic.Int64                   // last authentic packet, Unix nanoseconds
-	goodbye  atomic.Int64                   // last DTLS alert, likewise; not authenticated
+	goodbye  atomic.Int64                   // last DTLS alert, Unix nanoseconds; not authentic
 
-	broken atomic.Bool // nothing is read any more
+	broken atomic.Bool // no longer read
 	in     inbound
 	out    outbound
 
 	mu        sync.Mutex // guards the fields below
 	users     []user     // the newest last
-	remote    user       // the client's present credentials
-	nominated bool       // in this generation
-	wanted    checkBack  // wanted by the client, not answered yet
-	pipe      *pipe      // to DTLS during the handshake
+	remote    user
+	nominated bool      // in this generation
+	wanted    checkBack // the client's wish, not answered yet
+	pipe      *pipe     // to DTLS, in the handshake
 	cancel    context.CancelFunc
 	begun     bool // the handshake
 	up        bool
@@ -115,7 +115,7 @@ type Conn struct {
 	closed    bool
 	running   sync.WaitGroup
 
-	states sync.Mutex // keeps state changes in order
+	states sync.Mutex // orders state changes
 	state  State      // guarded by states
 }
 
@@ -126,11 +126,11 @@ type checkBack struct {
 	remote user
 }
 
-// user is one side's ICE credentials in one generation.
+// user is a side's ICE credentials in one generation.
 type user struct{ ufrag, password string }
 
-// Open gives each connection its own certificate: with a known one a browser keeps its old DTLS session and shows
-// nothing, also on a node to which it returns.
+// Open makes a certificate for each connection: with a known one a browser keeps its old DTLS session and shows
+// nothing, even on a node to which it returns.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Conn) password(ufrag string) (string, bool) {
 	return "", false
 }
 
-// mayCheck bounds what strangers make us verify, and what a client makes us answer to a forged address. The address in
+// mayCheck bounds what strangers make us verify, and what a client makes us send to a forged address. The address in
 // use, which has answered a check or shaken hands, is always heard.
 func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	c.mu.Lock()
@@ -209,8 +209,8 @@ func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
 
 // checked handles an authentic check and reports whether to check back. The handshake goes to the first check's
-// address, then where the client wants it. Media moves only to an address that has answered a check: a client could
-// forge another one.
+// address, then where the client wants it. Media moves only to an address that has answered a check: another one may
+// be forged.
 func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +235,7 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
-// answered moves media to an address that has answered a check.
+// answered moves media to an address that answered a check.
 func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
 	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
@@ -251,14 +251,14 @@ func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, au
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
-// Left means that the client seems to be gone. That is half a second of silence after a DTLS alert, which its last packets may
-// overtake, or disconnectedAfter without one.
+// Left means that the client seems gone: silent for half a second after a DTLS alert, which its last packets may
+// overtake, or for disconnectedAfter.
 func (c *Conn) Left() bool {
 	now := time.Now()
 	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
 }
 
-// HandshakeFailed means that the client was reached and DTLS came to no end.
+// HandshakeFailed means that the client was reached but DTLS did not finish.
 func (c *Conn) HandshakeFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +266,7 @@ func (c *Conn) HandshakeFailed() bool {
 }
 
 // Close returns when the goroutines have ended. It tells the client nothing: DTLS close_notify would end an
-// RTCPeerConnection that may be on its way to another node.
+// RTCPeerConnection that may be moving to another node.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// A client needs it to use the address it nominated: Chromium does so in a task of its own.
+	// A client needs it to use the address it nominated: Chromium does so in another task.
 	beforeHello = 5 * time.Millisecond
-	// Before a flight is sent again; it doubles. DTLS's 1 s (RFC 6347 section 4.2.4.1) is what one lost packet would
-	// cost a viewer.
+	// Before a flight is sent again; it doubles. DTLS's 1 s (RFC 6347 section 4.2.4.1) would be what one lost packet
+	// costs a viewer.
 	flightInterval = 100 * time.Millisecond
-	// Longer than a client waits before a new connection.
+	// Clients make a new connection sooner.
 	handshakeTimeout = 30 * time.Second
 	// Records that wait for DTLS; browsers' flights have a handful.
 	pipePackets = 32
@@ -37,7 +37,7 @@ var (
 )
 
 // beginHandshake starts DTLS after a nomination. An earlier ClientHello does harm: Chromium answers it to the dead
-// node's address, ignores repetitions, and answers again by its own, doubling clock. It needs mu.
+// node's address, ignores repetitions, and repeats only by its own doubling clock. It needs mu.
 func (c *Conn) beginHandshake(to egress.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
@@ -72,8 +72,8 @@ func (c *Conn) beginHandshake(to egress.Address) {
 	})
 }
 
-// shakeHands agrees on SRTP keys (RFC 5764) and leaves nothing running: a DTLS client has the other side's last flight
-// when it is done.
+// shakeHands agrees on SRTP keys (RFC 5764) and leaves nothing running: a DTLS client that is done has the other
+// side's last flight.
 func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	conn, err := dtls.ClientWithOptions(p, to,
 		dtls.WithCertificates(c.certificate), dtls.WithSRTPProtectionProfiles(c.cfg.Profiles...), dtls.WithFlightInterval(flightInterval),
@@ -83,7 +83,7 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() {
-		p.mute() // else it would say close_notify
+		p.mute() // else it says close_notify
 		_ = conn.Close()
 	}()
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -104,7 +104,7 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	if err := c.out.open(keys); err != nil {
 		return err
 	}
-	return c.open(keys) // what was kept may need answers
+	return c.open(keys) // early packets may need answers
 }
 
 // verify compares the certificate with the offer's fingerprint (RFC 8122 section 5).
@@ -130,7 +130,7 @@ func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	return nil
 }
 
-// First byte of a DTLS record (RFC 6347 section 4.1).
+// First byte of a DTLS alert (RFC 6347 section 4.1).
 const alertRecord = 21
 
 // record handles a DTLS datagram. After the handshake only alerts matter: the client may be closing.
@@ -140,7 +140,7 @@ func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Unlock()
 	switch {
 	case p != nil:
-		_, _ = p.Write(b) // it copies; the rest is lost like a packet
+		_, _ = p.Write(b) // it copies; what does not fit is lost
 	case up && b[0] == alertRecord:
 		c.goodbye.Store(now.UnixNano())
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// SSRCs heard of one client: three layers of camera and screen, a microphone and all RTX are 14, and those of
-	// earlier connections come on top.
+	// SSRCs heard of a client: three layers of camera and screen, a microphone and RTX are 14, and earlier
+	// connections' come on top.
 	maxStreams = 64
 	// So many end the connection: each has keys and a replay window.
 	floodStreams = 256
 	// How far a packet may be overtaken.
 	replayPackets = 128
-	// Kept until DTLS ends: clients have keys first and begin with a keyframe, which they do not repeat soon.
+	// Kept until DTLS ends: clients have keys first, begin with a keyframe, and do not soon repeat it.
 	earlyPackets = 64
 )
 
@@ -116,7 +116,6 @@ func (c *Conn) decrypt(b []byte, now time.Time) {
 	}
 }
 
-// admitReports reads RTCP of maxStreams senders at most.
 func (i *inbound) admitReports(ssrc uint32) bool {
 	return i.reports[ssrc] || len(i.reports) < maxStreams
 }

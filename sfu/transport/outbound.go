@@ -49,19 +49,19 @@ func (o *outbound) close() {
 type Batch interface {
 	// Space is for one packet of so many bytes, until the next call.
 	Space(bytes int) []byte
-	// Put sends the first n bytes of the last Space, of a frame of a picture or of none.
+	// Put sends the first n bytes of the last Space: of a picture's frame, or of none.
 	Put(n int, to egress.Address, frame egress.Frame) error
 }
 
-// Writer sends through a batch, on the batch's goroutine. Each SSRC has one Writer.
+// Writer sends through a batch, on the batch's goroutine. An SSRC has one Writer.
 type Writer struct {
 	conn    *Conn
 	batch   Batch
-	picture bool // it sends one
+	picture bool
 	repeats repeats
 }
 
-// Writer returns one; a slow TCP connection is sent less of a picture.
+// Writer makes one. A slow TCP connection is sent less of a picture.
 func (c *Conn) Writer(batch Batch, picture bool) *Writer {
 	return &Writer{conn: c, batch: batch, picture: picture}
 }
@@ -73,8 +73,7 @@ func (w *Writer) frameOf(ssrc, timestamp uint32) egress.Frame {
 	return egress.FrameOf(ssrc, timestamp)
 }
 
-// WriteRTP returns a packet's size on the wire without UDP and IP headers; 0 while the transport is not up, and
-// net.ErrClosed after Close.
+// WriteRTP returns a packet's size without UDP and IP headers; 0: not connected; net.ErrClosed after Close.
 func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	o := &w.conn.out
 	o.mu.Lock()
@@ -101,8 +100,7 @@ const maxControl = 1200
 // SRTCP's tag and index.
 const controlOverhead = 20
 
-// WriteRTCP sends compound packets, as few as possible. No packet may exceed maxControl by itself. It returns as
-// WriteRTP does.
+// WriteRTCP sends compound packets, as few as possible; each packet must fit maxControl. It returns as WriteRTP does.
 func (w *Writer) WriteRTCP(packets []rtcp.Packet) error {
 	for len(packets) > 0 {
 		n, size := 1, packets[0].MarshalSize()
@@ -145,7 +143,7 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	return w.batch.Put(len(sealed), *to, 0)
 }
 
-// WriteRTCP is Writer's for any goroutine: it sends at once.
+// WriteRTCP may be called on any goroutine: it sends at once.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 	return c.Writer(&direct{socket: c.transport.socket}, false).WriteRTCP(packets)
 }
@@ -156,10 +154,8 @@ type direct struct {
 	space  [maxControl + controlOverhead]byte
 }
 
-// Space is part of Batch.
 func (d *direct) Space(bytes int) []byte { return d.space[:min(bytes, len(d.space))] }
 
-// Put is part of Batch.
 func (d *direct) Put(n int, to egress.Address, _ egress.Frame) error {
 	_, err := d.socket.Write(d.space[:n], to)
 	return err

@@ -13,7 +13,6 @@ type pionLogs struct {
 	log *slog.Logger
 }
 
-// NewLogger is part of logging.LoggerFactory.
 func (p pionLogs) NewLogger(scope string) logging.LeveledLogger {
 	return pionLogger{log: p.log.With("pion", scope)}
 }
@@ -23,13 +22,13 @@ type pionLogger struct {
 }
 
 func (p pionLogger) say(level slog.Level, format string, args ...any) {
-	ctx := context.Background() // Pion has none to give
+	ctx := context.Background() // Pion has none
 	if p.log.Enabled(ctx, level) {
 		p.log.Log(ctx, level, fmt.Sprintf(format, args...))
 	}
 }
 
-// Pion traces every packet: not even formatted.
+// Pion traces each packet: not even formatted.
 func (p pionLogger) Trace(string)          {}
 func (p pionLogger) Tracef(string, ...any) {}
 

@@ -8,15 +8,14 @@ import (
 	"github.com/pion/transport/v4/packetio"
 )
 
-// pipe is a handshake's net.PacketConn: the socket's reader fills it, and DTLS's packets go to where the client is now.
+// pipe is a handshake's net.PacketConn: the socket's reader fills it, and DTLS's packets go where the client is now.
 type pipe struct {
-	*packetio.Buffer // Read, Close and the read deadline
+	*packetio.Buffer // Read, Close, SetReadDeadline
 
 	conn  *Conn
 	muted atomic.Bool
 }
 
-// ReadFrom is part of net.PacketConn.
 func (p *pipe) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, err := p.Read(b)
 	return n, p.remote(), err
@@ -31,7 +30,6 @@ func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	return p.conn.transport.socket.Write(b, *to)
 }
 
-// mute drops later writes.
 func (p *pipe) mute() { p.muted.Store(true) }
 
 func (p *pipe) remote() net.Addr {
@@ -41,11 +39,9 @@ func (p *pipe) remote() net.Addr {
 	return &net.UDPAddr{}
 }
 
-// LocalAddr is part of net.PacketConn.
 func (p *pipe) LocalAddr() net.Addr { return &net.UDPAddr{} }
 
 // SetDeadline is SetReadDeadline: writes do not wait.
 func (p *pipe) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
 
-// SetWriteDeadline does nothing.
 func (p *pipe) SetWriteDeadline(time.Time) error { return nil }

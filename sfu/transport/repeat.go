@@ -5,12 +5,12 @@ import (
 	"net"
 )
 
-// repeats has an SSRC's newest packets as sent, for clients without RTX. Sealing other bytes under a used number would
-// use a nonce twice.
+// repeats has an SSRC's newest packets as sent, for clients without RTX. Sealing other bytes under a used number
+// would use a nonce twice.
 type repeats struct {
 	ssrc   uint32
-	count  int            // kept packets, a power of two; 0: none
-	sealed []sealedPacket // by sequence number; nil before the first
+	count  int            // kept; a power of two; 0: none
+	sealed []sealedPacket // by sequence number; nil at first
 }
 
 type sealedPacket struct {
@@ -18,10 +18,10 @@ type sealedPacket struct {
 	bytes    []byte
 }
 
-// Keep remembers an SSRC's packets, a power of two, for Repeat. Call it before the first one.
+// Keep remembers so many packets of an SSRC, a power of two, for Repeat. Call it before the first one.
 func (w *Writer) Keep(ssrc uint32, packets int) { w.repeats = repeats{ssrc: ssrc, count: packets} }
 
-// Repeat sends a kept packet again, byte for byte. It returns 0 for a forgotten one, else what WriteRTP returns.
+// Repeat sends a kept packet again, byte for byte. It returns 0 if it is forgotten, else as WriteRTP.
 func (w *Writer) Repeat(sequence uint16) (int, error) {
 	sealed := w.repeats.get(sequence)
 	if sealed == nil {

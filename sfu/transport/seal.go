@@ -11,7 +11,7 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// sealer encrypts one connection's RTP where it is sent from, for one goroutine at a time.
+// sealer encrypts a connection's RTP in the space it is sent from, for one goroutine at a time.
 type sealer interface {
 	// seal writes header, payload and padding, encrypted, and returns their length.
 	seal(space []byte, header *rtp.Header, payload []byte) (int, error)
@@ -26,7 +26,7 @@ func newSealer(keys srtp.Config, context *srtp.Context) (sealer, error) {
 	}
 }
 
-// gcm is SRTP with AES-GCM (RFC 7714), for almost all that is sent.
+// gcm is SRTP with AES-GCM (RFC 7714), as nearly all clients choose.
 type gcm struct {
 	aead    cipher.AEAD
 	salt    [nonceBytes]byte
@@ -64,7 +64,7 @@ func newGCM(masterKey, masterSalt []byte) (*gcm, error) {
 	return g, err
 }
 
-// derive makes a session key (RFC 3711 section 4.3.3): AES in counter mode from the salt with the label in it.
+// derive makes a session key (RFC 3711 section 4.3.3): AES in counter mode, from the salt with the label.
 func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error) {
 	block, err := aes.NewCipher(masterKey)
 	if err != nil {
@@ -138,10 +138,10 @@ func pad(space, payload []byte, padding uint8) int {
 	return n
 }
 
-// pionSealer is for profiles of old clients.
+// pionSealer is for old clients' profiles.
 type pionSealer struct {
 	context *srtp.Context
-	header  rtp.Header // as the context reads it
+	header  rtp.Header // the context's
 }
 
 func (p *pionSealer) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {

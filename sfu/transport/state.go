@@ -3,9 +3,9 @@ package transport
 import "time"
 
 const (
-	// Longer than a Wi-Fi hiccup; browsers check every 2.5 s at least.
+	// Longer than a Wi-Fi hiccup; browsers check at least every 2.5 s.
 	disconnectedAfter = 5 * time.Second
-	// Consent lasts so long (RFC 7675 section 5.1).
+	// Consent's life (RFC 7675 section 5.1).
 	failedAfter = 30 * time.Second
 	// How long a client may be silent after a DTLS alert, which anybody may have sent.
 	goodbyeAfter = 5 * time.Second
@@ -15,7 +15,6 @@ func (c *Conn) alive(now time.Time) bool {
 	return now.UnixNano()-c.heard.Load() < int64(disconnectedAfter)
 }
 
-// settle tells a changed state.
 func (c *Conn) settle(now time.Time) {
 	c.states.Lock()
 	defer c.states.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Browsers' media stays below 1,200 bytes; Firefox's ClientHello takes more.
+	// Browsers' media stays below 1,200 bytes; Firefox's ClientHello is longer.
 	receiveBytes = 1500
 	watchEvery   = 250 * time.Millisecond
 )
@@ -25,8 +25,8 @@ type Socket interface {
 	// Readers is how many goroutines receive.
 	Readers() int
 	// Receive gives take each packet, for the time of the call, until Close; then it returns an error that is
-	// net.ErrClosed. One address's packets should come to one reader, or they are out of order. gone hears of ended TCP
-	// connections. Many goroutines call both.
+	// net.ErrClosed. One address's packets should come to one reader, or they are out of order. gone hears of ended
+	// TCP connections. Many goroutines call both.
 	Receive(reader int, take func(b []byte, from egress.Address), gone func(from egress.Address)) error
 	Write(b []byte, to egress.Address) (int, error)
 	Close() error
@@ -69,7 +69,7 @@ func (t *Transport) Run(ctx context.Context) error {
 	}
 	err := <-ended
 	if err != nil {
-		_ = t.socket.Close() // the other readers end as well
+		_ = t.socket.Close() // ends the other readers
 	}
 	reading.Wait()
 	return err
@@ -87,7 +87,7 @@ func (t *Transport) read(reader int) error {
 	return fmt.Errorf("read media socket: %w", err)
 }
 
-// receive tells packets apart (RFC 7983 section 7). Without a check from its address, only a check gets through.
+// receive tells packets apart (RFC 7983 section 7). From an unknown address, only a check gets through.
 func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	defer t.survive(from)
 	switch first := b[0]; {
@@ -122,7 +122,7 @@ func (t *Transport) survive(from egress.Address) {
 	}
 }
 
-// on calls do, and ends the connection on a panic. A closed one is told nothing.
+// on calls do, and ends the connection on a panic. Closed ones are left out.
 func (t *Transport) on(c *Conn, now time.Time, do func(*Conn, time.Time)) {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
@@ -173,7 +173,6 @@ func (t *Transport) list() []*Conn {
 	return list
 }
 
-// serve routes checks for a user fragment.
 func (t *Transport) serve(user string, c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,28 +9,27 @@ import (
 const (
 	// Of one write to TCP.
 	blockBytes = 16 << 10
-	// No picture begins while so much waits, or something for so long: what is late is useless, and the path's estimate
-	// asks for less by then.
+	// No picture begins while so much waits, or something for so long: late pictures are useless, and the path's
+	// estimate soon asks for less.
 	pictureBytes = 512 << 10
 	pictureAge   = 500 * time.Millisecond
-	// A begun picture, and other packets, may fill the backlog up to these.
+	// A begun picture, and other packets, may fill the backlog so far.
 	startedBytes = 896 << 10
 	backlogBytes = 1 << 20
 )
 
-// block is packets as they are written, each behind its length.
+// block is packets as written, each behind its length.
 type block struct {
-	since   time.Time // when the first was put in
+	since   time.Time // when the first came
 	packets int
 	bytes   []byte
 }
 
-// newBlocks keeps unused blocks.
 func newBlocks() *sync.Pool {
 	return &sync.Pool{New: func() any { return &block{bytes: make([]byte, 0, blockBytes)} }}
 }
 
-// backlog waits for one TCP connection. Whole frames of pictures are left out first. It needs a lock around it.
+// backlog waits for one TCP connection. Whole frames are left out first. It needs a lock around it.
 type backlog struct {
 	spare   *sync.Pool
 	blocks  []*block // the oldest first
@@ -91,7 +90,7 @@ func (b *backlog) late(now time.Time) bool {
 	return b.behind
 }
 
-// take leaves the oldest block in the backlog until done; nil if there is none.
+// take leaves the oldest block in the backlog until done; nil: none.
 func (b *backlog) take() *block {
 	if len(b.blocks) == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (b *backlog) take() *block {
 	return b.blocks[0]
 }
 
-// done: the block taken was written.
+// done is called when the block taken was written.
 func (b *backlog) done() {
 	written := b.blocks[0]
 	n := copy(b.blocks, b.blocks[1:])

@@ -1,12 +1,12 @@
 package egress
 
 // Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: each loop has its
-// own, so that none waits.
+// own.
 type Batch struct {
 	conn   *Conn
 	socket *socket
 	open   bool
-	queue  *queue // nil while empty
+	queue  *queue
 }
 
 // NewBatch makes a batch on one of the sockets in turn. It takes memory only while used.
@@ -28,8 +28,8 @@ func (b *Batch) End() {
 	b.release()
 }
 
-// Space is room for a packet of so many bytes, until the next call; shorter only if no batch is that large. What is in
-// the batch may be sent to make room.
+// Space is room for a packet of so many bytes, until the next call; shorter only if no batch is that large. It may
+// send what is in the batch.
 func (b *Batch) Space(size int) []byte {
 	if b.queue == nil {
 		b.queue = b.conn.queue()
@@ -72,7 +72,7 @@ func (b *Batch) release() {
 	b.queue = nil
 }
 
-// Of one batch: about a core's cache, because the kernel reads packets once more. A full batch is sent before End.
+// Of one batch: about a core's cache, because the kernel reads packets again. A full batch is sent before End.
 const (
 	batchPackets = 256
 	batchBytes   = 256 << 10
@@ -80,15 +80,15 @@ const (
 
 // queue is packets by destination.
 type queue struct {
-	arena   []byte // the packets' bytes; never grows: slices of it stay valid
+	arena   []byte // never grows: slices of it stay valid
 	packets []queued
 	flows   []flow
 	byTo    map[Address]int // index into flows
 	latest  int             // the last packet's flow
-	outbox  *outbox         // for the system call
+	outbox  *outbox
 }
 
-// flow is one destination's packets in the order of writing.
+// flow is a destination's packets in order.
 type flow struct {
 	to          Address
 	first, last int // index into packets
@@ -96,7 +96,7 @@ type flow struct {
 
 type queued struct {
 	start, end int // in the arena
-	next       int // next of the flow; 0: none, because packet 0 is a first
+	next       int // next of the flow; 0: none, as packet 0 is a first
 	frame      Frame
 }
 
@@ -116,7 +116,6 @@ func (q *queue) space(size int) []byte {
 	return q.arena[start:end:end]
 }
 
-// add takes the packet that was written into space.
 func (q *queue) add(n int, to Address, frame Frame) {
 	start, at := len(q.arena), len(q.packets)
 	q.arena = q.arena[:start+n]

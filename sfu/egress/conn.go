@@ -18,16 +18,16 @@ import (
 	"sync/atomic"
 )
 
-// Conn is an address, of UDP sockets and of TCP if wanted, that counts what it sends. It is safe for concurrent use.
+// Conn is an address, of UDP sockets and perhaps of TCP, that counts what it sends. It is safe for concurrent use.
 type Conn struct {
 	counters
 	sockets []*socket
-	streams *streams      // nil: no TCP
-	gathers bool          // else packets are sent singly
-	batches atomic.Uint32 // so far, for choosing a socket
+	streams *streams // nil: no TCP
+	gathers bool
+	batches atomic.Uint32 // so far, to choose a socket
 
 	mu    sync.Mutex // guards spare
-	spare []*queue   // unused
+	spare []*queue
 }
 
 type socket struct {
@@ -36,25 +36,25 @@ type socket struct {
 	sender sender
 }
 
-// Batches that keep memory: about as many as send at once.
+// Unused batches that keep memory: about as many as send at once.
 const maxSpare = 8
 
 type counters struct {
 	packets, bytes, calls, errors, refused, dropped atomic.Uint64
 }
 
-// Options are for what a Batch sends.
+// Options are for a Conn's batches and TCP.
 type Options struct {
 	// Gather sends what is between Begin and End together (sendmmsg, on Linux).
 	Gather bool
-	// Segment lets the kernel cut one message into packets of one size (UDP_SEGMENT, Linux 4.18). They leave the
+	// Segment lets the kernel cut a message into packets of one size (UDP_SEGMENT, Linux 4.18). They leave the
 	// network card back to back, which not every path likes.
 	Segment bool
 	// Streams also takes TCP connections; nil: none. The Conn closes it.
 	Streams *net.TCPListener
 }
 
-// New wraps unconnected UDP sockets of one address: one, or those of Listen.
+// New wraps unconnected UDP sockets of one address, as from Listen.
 func New(options Options, sockets ...*net.UDPConn) *Conn {
 	c := &Conn{gathers: options.Gather}
 	for _, conn := range sockets {
@@ -120,7 +120,7 @@ func (c *Conn) Receive(reader int, take func(b []byte, from Address), gone func(
 	return receive(c.sockets[reader].UDPConn, func(b []byte, from netip.AddrPort) { take(b, UDP(from)) })
 }
 
-// Write sends one packet at once without allocating. It does not wait for TCP.
+// Write sends one packet at once, without allocating or waiting for TCP.
 func (c *Conn) Write(b []byte, to Address) (int, error) { return c.write(b, to, 0) }
 
 func (c *Conn) write(b []byte, to Address, frame Frame) (int, error) {
@@ -159,7 +159,6 @@ func (c *counters) countGathered(n int, err error) {
 	}
 }
 
-// wrote is for what TCP took at once.
 func (c *counters) wrote(b *block, err error) {
 	c.calls.Add(1)
 	if err != nil {
@@ -182,11 +181,11 @@ func (c *counters) count(n int, err error) {
 
 // Stats count since the Conn was made.
 type Stats struct {
-	Packets uint64 // sent
+	Packets uint64
 	Bytes   uint64 // without IP, UDP and TCP headers
-	Calls   uint64 // system calls
+	Calls   uint64
 	Errors  uint64 // refused by the kernel
-	Refused uint64 // of these gathered ones, of which writers do not know
+	Refused uint64 // of these the gathered ones, of which writers do not know
 	Dropped uint64 // by slow TCP connections
 }
 

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// As of a datagram.
+	// A datagram's most.
 	maxPacket = 1500
 	// The length before each packet (RFC 4571).
 	headerBytes = 2
-	// Buffers before and after a connection has shown whose it is; one read takes several packets.
+	// Buffers before and after a connection has shown whose it is; a read takes several packets.
 	strangerRoom, clientRoom = headerBytes + maxPacket, 16 << 10
-	// Read before that: some 40 connectivity checks.
+	// Read before that: some 40 checks.
 	strangerBytes = 8 << 10
 )
 
@@ -23,15 +23,14 @@ var errLongPacket = errors.New("a packet is longer than any that is read here")
 type unframer struct {
 	from       io.Reader
 	buffer     []byte
-	start, end int // of what is not given out yet
-	total      int // bytes read
+	start, end int // not given out yet
+	total      int
 }
 
 func newUnframer(from io.Reader) *unframer {
 	return &unframer{from: from, buffer: make([]byte, strangerRoom)}
 }
 
-// grow makes room for several packets.
 func (u *unframer) grow() {
 	if len(u.buffer) < clientRoom {
 		larger := make([]byte, clientRoom)

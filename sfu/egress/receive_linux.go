@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// Of one call.
+	// Of a call.
 	receiveMessages = 32
-	// Of one message: the kernel joins packets of one sender and length (UDP_GRO).
+	// Of a message: the kernel joins packets of one sender and length (UDP_GRO).
 	receiveBytes = 1 << 16
-	// For the length of joined packets.
+	// For joined packets' length.
 	controlBytes = 32
 )
 
@@ -30,7 +30,6 @@ type receiver struct {
 	errno    syscall.Errno
 }
 
-// receive calls take until the socket is closed.
 func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -46,15 +45,15 @@ func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error 
 		h.SetIovlen(1)
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // without it each comes singly
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // else each comes singly
 	})
 	if err := raw.Read(r.empty); err != nil {
-		return err // the socket was closed
+		return err
 	}
 	return r.errno
 }
 
-// empty takes what waits. It is false when nothing does, to be called again on news, and true when the kernel refuses.
+// empty takes what waits. False: nothing does, call again on news. True: the kernel refuses.
 func (r *receiver) empty(fd uintptr) bool {
 	for {
 		for i := range r.messages {
@@ -81,7 +80,7 @@ func (r *receiver) empty(fd uintptr) bool {
 	}
 }
 
-// deliver hands on one message's packets, several if the kernel joined them.
+// deliver hands on a message's packets, several if joined.
 func (r *receiver) deliver(i int) {
 	b := unsafe.Slice(r.vectors[i].Base, r.messages[i].Len)
 	from := addressOf(&r.names[i])
@@ -108,7 +107,7 @@ func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	return netip.AddrPortFrom(address, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(port))[:]))
 }
 
-// segmentOf is the length of joined packets, of which the last may be shorter; 0 for a single one.
+// segmentOf is the length of joined packets, of which the last may be shorter; 0: a single one.
 func segmentOf(control []byte) int {
 	const data = unix.SizeofCmsghdr
 	if len(control) < data+4 {

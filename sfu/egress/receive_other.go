@@ -7,7 +7,6 @@ import (
 	"net/netip"
 )
 
-// receive calls take until the socket is closed.
 func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error {
 	b := make([]byte, 1<<16)
 	for {

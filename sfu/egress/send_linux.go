@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Of one message that the kernel cuts up: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535
+	// Of a message that the kernel cuts up: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535
 	// bytes.
 	maxSegments       = 64
 	maxSegmentedBytes = 65000
@@ -28,7 +28,6 @@ type sender struct {
 	segment  atomic.Bool
 }
 
-// open reports whether the socket can be used so.
 func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool 
 // outbox is a batch for sendmmsg. Nothing in it grows: the parts point at each other.
 type outbox struct {
 	messages []unix.Mmsghdr
-	runs     []run // of each message
+	runs     []run // by message
 	vectors  []unix.Iovec
 	names    []unix.RawSockaddrInet6 // of either family
 	control  []byte
@@ -58,7 +57,7 @@ type outbox struct {
 	try   func(fd uintptr)      // call, made once
 	retry func(fd uintptr) bool // call, false while the socket's buffer is full
 	taken int                   // messages, by the last call
-	errno syscall.Errno         // of the last call
+	errno syscall.Errno         // the last call's
 }
 
 // run is one message's packets.
@@ -81,7 +80,6 @@ func newOutbox() *outbox {
 	return o
 }
 
-// send sends a batch's UDP packets by destination.
 func (s *sender) send(q *queue) {
 	o := q.outbox
 	o.messages, o.runs, o.vectors, o.names, o.control = o.messages[:0], o.runs[:0], o.vectors[:0], o.names[:0], o.control[:0]
@@ -92,7 +90,7 @@ func (s *sender) send(q *queue) {
 		}
 	}
 	for o.sent < len(o.messages) {
-		err := s.raw.Control(o.try) // others may be sending
+		err := s.raw.Control(o.try) // not Write: others may be sending
 		if err == nil && o.errno == unix.EAGAIN {
 			err = s.raw.Write(o.retry)
 		}
@@ -108,7 +106,6 @@ func (s *sender) send(q *queue) {
 	}
 }
 
-// call passes the messages not taken yet.
 func (o *outbox) call(fd uintptr) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), uintptr(len(o.messages)-o.sent), 0, 0, 0)
 	o.taken, o.errno = int(n), errno
@@ -123,13 +120,13 @@ func (s *sender) settle(q *queue) {
 		o.sent += o.taken
 	case unix.EINTR:
 	default:
-		s.refused(q, o.sent, o.errno) // the first message not sent
+		s.refused(q, o.sent, o.errno) // the first one not sent
 		o.sent++
 	}
 }
 
-// addFlow makes one message of each run of packets of one size, the last perhaps shorter, where the kernel cuts; else
-// of each packet.
+// addFlow makes a message of each run of packets of one size, the last perhaps shorter; of each packet where the
+// kernel does not cut.
 func (s *sender) addFlow(q *queue, index int) {
 	o, f := q.outbox, &q.flows[index]
 	name := o.name(f.to.AddrPort, s.ipv6)
@@ -169,7 +166,7 @@ func (s *sender) addFlow(q *queue, index int) {
 	}
 }
 
-// addPayload adds a packet to a message's vectors, and joins it with the one before if they adjoin in memory.
+// addPayload adds a packet, joined with the one before if they adjoin in memory.
 func (o *outbox) addPayload(payload []byte, begin int) {
 	base := unsafe.SliceData(payload)
 	if last := len(o.vectors) - 1; last >= begin {
@@ -218,8 +215,8 @@ func (s *sender) delivered(runs []run) {
 	s.counters.bytes.Add(uint64(bytes))
 }
 
-// refused sends a message that was to be cut packet by packet. EIO: this way out has no checksum offload and cannot cut
-// at all, so that is switched off.
+// refused sends a message packet by packet. EIO: this way out has no checksum offload and cannot cut at all, so that
+// is switched off.
 func (s *sender) refused(q *queue, message int, err error) {
 	r := q.outbox.runs[message]
 	if r.packets == 1 {

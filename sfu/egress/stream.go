@@ -16,23 +16,23 @@ const (
 	defaultWriteTime = 10 * time.Second
 )
 
-// Stream is one client's TCP connection. Writing never waits: late frames are left out whole, and when even sound has
-// no room, or the kernel takes nothing for 10 s, the connection is closed. It is safe for concurrent use.
+// Stream is a client's TCP connection. Writing never waits: late frames are left out whole. When even sound has no
+// room, or the kernel takes nothing for 10 s, the connection is closed. It is safe for concurrent use.
 type Stream struct {
 	of       *streams
 	conn     *net.TCPConn
 	pending  *connlimit.Pending
 	admitted atomic.Bool
 	wake     chan struct{} // capacity 1
-	ended    chan struct{} // by Close
+	ended    chan struct{}
 
 	mu      sync.Mutex // guards the fields below
 	backlog backlog
-	writing bool // by a goroutine
+	writing bool
 	closed  bool
 }
 
-// Admit notes that a client has shown who it is, and its connection lasts until Close.
+// Admit notes that a client has shown who it is: its connection lasts until Close.
 func (s *Stream) Admit() {
 	if !s.admitted.CompareAndSwap(false, true) {
 		return
@@ -56,7 +56,7 @@ func (s *Stream) close() {
 	s.closed = true
 	close(s.ended)
 	s.pending.Done()
-	_ = s.conn.SetLinger(0) // the kernel shall not keep what nobody takes
+	_ = s.conn.SetLinger(0) // the kernel keeps nothing unsent
 	s.conn.Close()
 }
 
@@ -142,7 +142,6 @@ func (s *Stream) write() {
 	}
 }
 
-// read calls take until the connection ends.
 func (s *Stream) read(take func([]byte)) {
 	defer s.Close()
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.of.strangerTime))

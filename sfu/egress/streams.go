@@ -14,9 +14,9 @@ const (
 	// TCP connections that have shown nothing, in all and of one address; a new one drops the oldest. Clients show
 	// themselves within a round trip, and may share an address.
 	strangers, strangersOfOne = 1024, 128
-	// After the kernel refused to accept: perhaps for want of files.
+	// After the kernel refused to accept, perhaps for want of files.
 	refusedPause = 100 * time.Millisecond
-	// In the kernel beside what is under way: the rest waits where it can be left out.
+	// In the kernel beside what is under way: the rest can still be left out.
 	unsentBytes = 32 << 10
 )
 
@@ -29,8 +29,8 @@ type streams struct {
 	// As the constants; shorter in tests.
 	strangerTime, writeTime time.Duration
 
-	ended   chan struct{}  // by close
-	writing sync.WaitGroup // goroutines of connections
+	ended   chan struct{}
+	writing sync.WaitGroup // connections' goroutines
 
 	mu     sync.Mutex // guards the fields below
 	all    map[*Stream]struct{}
@@ -75,11 +75,11 @@ func (s *streams) receive(take func([]byte, Address), gone func(Address)) error 
 	}
 }
 
-// add fails while all are being closed.
+// add fails after close.
 func (s *streams) add(conn *net.TCPConn) (Address, bool) {
 	keepLittle(conn)
 	stream := &Stream{of: s, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), backlog: backlog{spare: s.spare}}
-	stream.pending = s.limiter.Add(conn.RemoteAddr(), func() { conn.Close() }) // the reader ends, and closes the stream
+	stream.pending = s.limiter.Add(conn.RemoteAddr(), func() { conn.Close() }) // ends the reader, which closes the stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepLittle limits what waits in the kernel unsent.
 func keepLittle(conn *net.TCPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes) // without it pictures are later
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes) // else pictures are later
 	})
 }

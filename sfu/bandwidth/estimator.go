@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// As draft-ietf-rmcat-gcc-02, but a queue is seen by an interval's smallest queueing delay, as in CoDel (RFC 8289). A
-// gradient of delays takes a busy machine's single late packets for congestion.
+// As draft-ietf-rmcat-gcc-02, but a queue is an interval's smallest queueing delay, as in CoDel (RFC 8289). A
+// gradient of delays takes a busy machine's late packets for congestion.
 const (
 	// Must hold a few packets of audio.
 	interval      = 250 * time.Millisecond
 	leastPackets  = 5
-	staleInterval = 2 * time.Second // a longer interval says nothing
+	staleInterval = 2 * time.Second // a longer one says nothing
 
 	// Delay above the path's own that no good path keeps up.
 	standingQueue = 80 * time.Millisecond
@@ -19,12 +19,12 @@ const (
 	draining = 10 * time.Millisecond
 	// A lasting delay without loss is no queue of ours if we send less than this part of what passed before,
 	notOurs = 0.7
-	// or if a decrease has not moved it while we send this part: nothing was left out.
+	// or if a decrease has not moved it while we send this part.
 	unchanged = 0.9
 	// The smallest delay is the path's own for so long, at most twice: clocks drift.
 	baseLife = 10 * time.Second
 
-	// Instead of the draft's 0.10, which 5 % of random loss reaches now and then.
+	// The draft's 0.10 is reached now and then by 5 % of random loss.
 	lossIntervals = 6 // over which loss is judged
 	lossPackets   = 100
 	heavyLoss     = 0.12
@@ -32,7 +32,7 @@ const (
 	// A queue must drain; after mere loss there is none.
 	afterQueue = 0.85
 	afterLoss  = 0.95
-	// Part of the rate in the queue that is used once it is gone.
+	// Part of the queue's rate that is used once it is gone.
 	recovered = 0.95
 	// When a decrease shows (a lower layer's keyframe must come), and when a probe's queue has drained.
 	afterDecrease = 500 * time.Millisecond
@@ -46,7 +46,7 @@ const (
 	mostStart = 100_000_000
 )
 
-// sample is a packet that arrived. The times are of different clocks.
+// sample is a packet that arrived. The two times have different clocks.
 type sample struct {
 	sequence      uint16
 	sent, arrived time.Duration
@@ -65,7 +65,7 @@ const never = time.Duration(math.MaxInt64 / 2)
 type window struct {
 	first, last     sample
 	smallest        time.Duration // delay
-	early, later    time.Duration // smallest delay of the first half, and of the rest
+	early, later    time.Duration // smallest delay of either half
 	bytes           uint64        // after the first packet arrived
 	sentBytes       uint64        // after its burst was sent
 	packets, losses int
@@ -167,7 +167,6 @@ func (e *estimator) follow(s sample) {
 	}
 }
 
-// judge acts on a full interval.
 func (e *estimator) judge() {
 	w := &e.now
 	e.past[e.pastAt] = tally{packets: w.packets, losses: w.losses}
@@ -234,7 +233,6 @@ func (e *estimator) grow(rate, seconds float64) {
 	e.target = max(e.target, rate)
 }
 
-// settle ends a complete probe.
 func (e *estimator) settle(now time.Duration) {
 	if rate, ended := e.probing.result(now, e.target); ended && e.target != 0 {
 		e.target = max(e.target, rate)

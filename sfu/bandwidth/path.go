@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A second at 1000 packets a second, a power of two; feedback comes every 50 to 250 ms.
+// A second at 1000 packets a second, a power of two. Feedback comes every 50 to 250 ms.
 const historyPackets = 1024
 
 // Path is one transport. It is safe for concurrent use.
@@ -48,7 +48,7 @@ type Arrival struct {
 	Delta    time.Duration // since the last received packet
 }
 
-// Report is one feedback message, of consecutive packets from Base on.
+// Report is one feedback message: consecutive packets from Base on.
 type Report struct {
 	Base uint16
 	// Reference is when the first delta begins, by the receiver: 24 bits of 64 ms.
@@ -56,8 +56,8 @@ type Report struct {
 	Packets   []Arrival
 }
 
-// NewPath begins with so many bits per second, 0 for unknown. onTarget is called when Target changed, by Feedback and
-// without a lock.
+// NewPath begins with so many bits per second, 0 for unknown. Feedback calls onTarget, without a lock, when Target
+// changed.
 func NewPath(start uint64, onTarget func()) *Path {
 	p := &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator(start, 0)}
 	p.told = uint64(p.estimator.target)
@@ -99,7 +99,7 @@ func (p *Path) Feedback(r Report) {
 		sequence := r.Base + uint16(i)
 		sent := &p.history[sequence%historyPackets]
 		if !sent.pending || sent.sequence != sequence {
-			continue // of another turn, or reported before
+			continue // of another turn, or already reported
 		}
 		sent.pending = false
 		if packet.Received {
@@ -116,8 +116,8 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// foreign handles a report on packets that this node never sent: a browser that moved with its connection continues the
-// former node's numbers. Our numbers continue after them, and the estimate begins anew from its target. It needs mu.
+// foreign handles a report on packets that this node never sent: a browser that moved with its connection continues
+// the former node's numbers. Ours continue after them, and the estimate begins anew from its target. It needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + uint16(len(r.Packets))
 	if int16(end-p.sequence) <= 0 {
@@ -129,8 +129,8 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Moved says that packets go another way from now on. Those under way may be lost with the former one, which says nothing about this
-// one: the estimate begins anew from its target.
+// Moved says that packets now go another way. Losses of the former way say nothing about it: the estimate begins anew
+// from its target.
 func (p *Path) Moved() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *Path) renew() {
 }
 
 // Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond; urgent: a
-// picture is paused. It returns the bytes of padding to send.
+// picture is paused. It returns bytes of padding to send.
 func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

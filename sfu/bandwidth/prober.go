@@ -8,11 +8,11 @@ const (
 	probeFactor = 2.0
 	probeMargin = 1.2  // above what is wanted, for a step up
 	probeTrust  = 0.95 // of what was measured
-	probeGain   = 1.05 // less found nothing
+	probeGain   = 1.05 // less is nothing
 	probeWait   = time.Second
 	probeAhead  = 20 * time.Millisecond // one tick: packets go out at once
 
-	// The pause after a probe that found more; it doubles after others, because probes on narrow paths delay sound.
+	// The pause after a probe that found more. It doubles after others: probes on narrow paths delay sound.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second

@@ -7,8 +7,8 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// Browsers notice a falling path as much later as feedback comes late. As libwebrtc, we report every 50 ms from about
-// 200 kbit/s (busy packets) on; a voice alone, which adapts nothing, every 100 ms.
+// Late feedback shows browsers a falling path late. As libwebrtc, we report every 50 ms from about 200 kbit/s (busy
+// packets) on. A voice alone, which adapts nothing, gets 100 ms.
 const (
 	fastFeedback = 50 * time.Millisecond
 	slowFeedback = 100 * time.Millisecond
@@ -18,8 +18,8 @@ const (
 	none = math.MinInt64          // did not arrive
 )
 
-// feedback has arrivals by extended transport-wide number. Reported ones are kept: a late packet is reported again with
-// its successors.
+// feedback has arrivals by extended transport-wide number. Reported ones are kept: a late packet is reported again
+// with its successors.
 type feedback struct {
 	arrivals []int64 // ticks; number n is at n modulo window
 	newest   int64
@@ -96,8 +96,7 @@ func (f *feedback) report(sender uint32, at time.Duration, out []rtcp.Packet) []
 	return out
 }
 
-// packet reports from f.from and moves it on. It ends early when it is full, or where arrivals are too far apart for 16
-// bits.
+// packet reports from f.from and moves it on. It ends when full, or where arrivals are too far apart for 16 bits.
 func (f *feedback) packet(sender uint32) *rtcp.RawPacket {
 	reference := f.arrivals[f.firstArrival()&(window-1)] >> 8 // 64 ms each
 	w := feedbackWriter{last: reference << 8}

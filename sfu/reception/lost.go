@@ -7,13 +7,13 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// Calls have no use for a frame 1.5 s late, and browsers keep about as much.
+// Calls cannot use a frame 1.5 s late, and browsers keep about as much.
 const (
 	window   = 1024 // numbers behind the newest
 	maxAge   = 1500 * time.Millisecond
 	maxTries = 10
 
-	// Bounds a NACK to 1,036 bytes. A larger gap is forgotten: a keyframe is sooner there than hundreds of
+	// Bounds a NACK to 1,036 bytes. A larger gap is forgotten: a keyframe comes sooner than hundreds of
 	// retransmissions.
 	maxLost = 256
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// When a missing packet is asked for, and again.
+// When a missing packet is asked for.
 const (
 	// For reordering: up to mostWait on paths that reorder by more, less by a part of waitFall with each repair.
 	leastWait = 10 * time.Millisecond
@@ -18,9 +18,8 @@ const (
 	leastMargin  = 10 * time.Millisecond // over the round trip, or a quarter of that if it is more
 )
 
-// path learns the median time between NACK and repair. It counts from the FIRST request: most of these succeed, and
-// only so a round trip longer than the spacing is seen. Counted from the last request it would seem shorter, and
-// requests would come ever more often.
+// path learns the median time from the first NACK to the repair. Counted from the last NACK, a round trip longer than
+// the spacing would seem shorter, and requests would come ever more often.
 type path struct {
 	wait    time.Duration // before the first request
 	spacing time.Duration // between requests

@@ -69,14 +69,14 @@ func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now 
 	}
 }
 
-// Repaired notes a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing:
-// not so for second copies, given-up packets and padding of old packets. Reports do not count retransmissions.
+// Repaired notes a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing.
+// It was not for second copies, given-up packets and padding of old packets. Reports do not count retransmissions.
 func (r *Receiver) Repaired(ssrc uint32, sequence uint16, now time.Time) bool {
 	s := r.stream(ssrc)
 	return s != nil && s.repaired(sequence, r.since(now), &r.path)
 }
 
-// Transport notes any packet's transport-wide number, of retransmissions and padding too. ssrc is its stream.
+// Transport notes any packet's transport-wide number and stream, also of retransmissions and padding.
 func (r *Receiver) Transport(sequence uint16, ssrc uint32, now time.Time) {
 	r.feedback.arrived(sequence, ssrc, r.since(now))
 }
@@ -88,11 +88,10 @@ func (r *Receiver) SenderReport(ssrc uint32, ntp uint64, now time.Time) {
 	}
 }
 
-// RoundTrip notes a round trip measured elsewhere. Else the time from NACK to repair counts, which needs Repair to be
-// RTX.
+// RoundTrip notes a round trip measured elsewhere. Else the time from NACK to repair counts, with Repair RTX only.
 func (r *Receiver) RoundTrip(d time.Duration) { r.path.measured(d) }
 
-// Due appends the packets to send now, each up to 1,200 bytes; the caller owns them. At most 10 ms apart is soon
+// Due appends the packets to send now, each up to 1,200 bytes; the caller owns them. A call every 10 ms is often
 // enough, and merges requests into one NACK.
 func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	at := r.since(now)

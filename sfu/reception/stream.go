@@ -6,8 +6,8 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// RFC 3550 section A.1. The step back is larger than its 100: a retransmission without RTX is an original one round
-// trip late.
+// RFC 3550 section A.1, but the step back exceeds its 100: a retransmission without RTX is an original one round trip
+// late.
 const (
 	maxDropout  = 3000
 	maxMisorder = window
@@ -44,7 +44,7 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 		missing = s.skip(step, at, path)
 		s.newest += step
 	case step <= 0 && step > -maxMisorder:
-		// What was asked for may be a retransmission, whose round trip is no reordering.
+		// What was asked for may be a retransmission: its round trip is no reordering.
 		if p, ok := s.found(s.newest + step); ok && (s.repair == RTX || p.tries == 0) {
 			path.reordered(at - p.missed)
 		}
@@ -61,7 +61,6 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 	return missing
 }
 
-// repaired reports whether the original was missing.
 func (s *stream) repaired(sequence uint16, at time.Duration, path *path) bool {
 	p, ok := s.found(s.newest + int64(int16(sequence-uint16(s.newest))))
 	if ok && p.tries > 0 {

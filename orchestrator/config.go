@@ -8,13 +8,13 @@ import (
 
 // Config bounds a call's waits.
 type Config struct {
-	// StoreBudget bounds waits for the store.
+	// StoreBudget is for the store.
 	StoreBudget time.Duration
-	// ProbeTimeout bounds questions to media nodes.
+	// ProbeTimeout is for questions to media nodes.
 	ProbeTimeout time.Duration
-	// Clock makes epochs, shared by all signaling nodes, and ends reservations. nil: time.Now.
+	// Clock makes epochs, which all signaling nodes share, and ends reservations. nil: time.Now.
 	Clock func() time.Time
-	// Epsilon of the bound (1 + Epsilon) on a node's load/ceiling over the cluster's; 0 is 0.25.
+	// Epsilon: a node's load/ceiling may be 1 + Epsilon times the cluster's; 0 is 0.25.
 	Epsilon float64
 	// Panics counts questions that panic; nil: its own.
 	Panics *panics.Guard

@@ -14,16 +14,16 @@ import (
 // Explanation is the reasoning about one room.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
-	Hash  uint32          `json:"hash"`  // on the ring
-	Pin   pin.Pin         `json:"pin"`   // zero: none
-	State string          `json:"state"` // in words
+	Hash  uint32          `json:"hash"` // on the ring
+	Pin   pin.Pin         `json:"pin"`
+	State string          `json:"state"`
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
 	Bound float64         `json:"bound"` // load/ceiling, the room included
 	Walk  []Step          `json:"walk"`  // from the ring's owner on
-	// Claimed is when the room opened, by the fence; zero without a pin.
+	// Claimed is when the room opened, by its fence.
 	Claimed time.Time `json:"claimed,omitzero"`
-	// ClaimedWhy names the nodes that the claim passed over, with their load then; empty for none.
+	// ClaimedWhy names the nodes that the claim passed over, with their load then.
 	ClaimedWhy string `json:"claimedWhy,omitempty"`
 	// History has the moves since, oldest first.
 	History []pin.Change `json:"history"`
@@ -31,7 +31,7 @@ type Explanation struct {
 	Unrecorded uint64 `json:"unrecorded"`
 }
 
-// Step is one node of the walk.
+// Step is a node of the walk.
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
@@ -65,10 +65,10 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	return out, nil
 }
 
-// Epochs begin as milliseconds: rooms that had the name in turn are further apart.
+// Epochs begin as milliseconds, so an earlier room of the name is further away.
 const movesOfOneLife = 5000
 
-// remember keeps only the pin's own history, not that of an earlier room of the name.
+// remember keeps the pin's own history, without an earlier room of the name.
 func (e *Explanation) remember(changes []pin.Change) {
 	if e.Pin.IsZero() {
 		return

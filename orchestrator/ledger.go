@@ -27,9 +27,9 @@ type reservation struct {
 	cost    headroom.Egress
 	floor   headroom.Egress
 	lapses  time.Time
-	charged uint64 // reports from this one on include the room
+	charged uint64 // this report and later ones include the room
 
-	planned bool // for a move that has not begun
+	planned bool // the move has not begun
 	lowest  bool // see chooseLowest
 	over    []passed
 }
@@ -39,7 +39,7 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds won claims to reports, so that a burst does not land on one node between two of them.
+// ledger adds won claims to load reports: between two reports a burst must not land on one node.
 type ledger struct {
 	clock   func() time.Time
 	epsilon float64
@@ -50,8 +50,8 @@ type ledger struct {
 	sums    map[pin.BootID]headroom.Egress
 	floors  map[pin.BootID]headroom.Egress
 	total   headroom.Egress
-	claims  map[pin.BootID]headroom.Egress // under way: neither won nor lost yet
-	claimed headroom.Egress                // their sum
+	claims  map[pin.BootID]headroom.Egress // under way: neither won nor lost
+	claimed headroom.Egress
 	order   []lapse
 	refused map[pin.BootID]time.Time
 }
@@ -76,7 +76,7 @@ func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// claim is choose for a fresh claim. The claim counts on its node until it is settled, but never fills it: most claims find a pin.
+// claim is choose for a fresh claim. It counts on its node until settled, but never fills it: most claims find a pin.
 func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +99,9 @@ func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
 	l.claimed = l.claimed.Minus(need)
 }
 
-// reserve is choose for a pin about to be replaced, and reserves at once: a dead node's rooms move together, and each
-// must see the others' targets. forget undoes it. Fresh claims reserve when they have won: most find a pin. lowest:
-// without headroom, the room goes to who has it for everybody's lowest layers.
+// reserve chooses for a pin about to be replaced, and reserves at once: a dead node's rooms move together, and each
+// must see the others' targets. forget undoes it. A fresh claim reserves only when it has won. lowest: without
+// headroom, the room goes to a node that has it for everybody's lowest layers.
 func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.R
 	return l.decide(view, room, expect, avoid, fence, lowest)
 }
 
-// plan decides for a move that begins later: reserve takes what it chose.
+// plan decides for a later move: reserve takes what it chose.
 func (l *ledger) plan(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, lowest bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,10 +25,10 @@ func (e *TargetError) Error() string {
 	return fmt.Sprintf("node %s cannot take the room: %s", e.Node, e.Why)
 }
 
-// Move moves a room off from, whose node lives, to the node named by to, or where placement chooses if that is empty:
-// one compare-and-set, only if there is headroom. It returns the current pin, whoever wrote it; that may be from. why
-// is for the history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable
-// (the move may be written), ErrContended, the context's.
+// Move moves a room off the living node of from, by one compare-and-set and only with headroom, to the node named by
+// to; empty: where placement chooses. It returns the current pin, whoever wrote it; that may be from. why is for the
+// history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move
+// may be written), ErrContended, the context's.
 func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error) {
 	view, err := o.settledView()
 	if err != nil {

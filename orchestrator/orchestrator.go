@@ -26,13 +26,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// PinStore is a signaling node's store. Each method is one round trip and repeatable. An error is a *pin.CorruptError,
-// wraps pin.ErrLater or means unknown.
+// PinStore is a signaling node's store. Each method is one round trip and repeatable. An error is a
+// *pin.CorruptError, wraps pin.ErrLater, or leaves the outcome unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
+	// Claim writes p unless the room has a pin. It returns the current pin and its incarnation (0: unknown), with
 	// waitlist.ErrDoor if the room has a door. why, unless empty, is for the history if p won.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current, and returns what is current then; zero: absent. why is for the history.
+	// Swap replaces old if it is current, and returns what is current then; zero: none. why is for the history.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
@@ -40,7 +40,7 @@ type PinStore interface {
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	// History has the latest swaps, and claims with a reason, newest first.
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
-	// Enter is Claim through the room's door; a zero p claims nothing, a zero winner is no pin.
+	// Enter is Claim through the room's door. A zero p claims nothing; a zero winner is no pin.
 	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
@@ -51,7 +51,7 @@ type Views interface {
 
 // Prober asks media nodes by control address.
 type Prober interface {
-	// BootAt returns who answers. An error wraps ErrNobodyThere for a refused dial, or means unknown.
+	// BootAt returns who answers. Its error wraps ErrNobodyThere for a refused dial; others prove nothing.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
 	// Holds returns the pin under which room is open, or about to be.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
@@ -81,10 +81,10 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	}
 }
 
-// Place returns or claims the room's pin in one round trip; more for a stale or corrupt pin or after possible data
-// loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors: ErrNotSettled,
-// ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written), ErrContended, pin.ErrLater (nothing was
-// written), the context's. Beside a pin, waitlist.ErrDoor: people enter by Enter.
+// Place returns or claims the room's pin in one round trip; in more for a stale or corrupt pin or after possible data
+// loss. Without a store it returns the live owner's pin, or a recent one. waitlist.ErrDoor comes with a pin: people
+// enter by Enter. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be
+// written), ErrContended, pin.ErrLater (nothing was written), the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	p, err := o.swapLoop(ctx, r, current{})
@@ -94,14 +94,14 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 	return p, err
 }
 
-// Enter is Place at the room's door, in the same round trip. A *waitlist.WaitError lets nobody in; other errors may
-// come with an answer that admits. ErrStoreUnavailable: no store, or after data loss no roster yet.
+// Enter is Place at the room's door, in the same round trip. A *waitlist.WaitError admits nobody; other errors may
+// come with an answer that admits. ErrStoreUnavailable: no store, or no roster yet after data loss.
 func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
 	r := o.request(room, expect)
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
 	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
-		// The owner may write its roster after the door's answer: only what it had reported before counts.
+		// The owner may write its roster after the door's answer: only an earlier report of it counts.
 		if node := r.asked.Nodes[p.Node]; r.entered == 0 || node.Boot != p.Boot || !node.Load.Synced.Has(r.entered) {
 			return pin.Pin{}, r.admission, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
 		}
@@ -109,25 +109,26 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	return p, r.admission, err
 }
 
-// Rehome moves room off the dead boot of from. Without headroom, a node that has it for the lowest layers of all its
-// rooms takes it. It returns the current pin, whoever wrote it. Errors as of Place.
+// Rehome moves room off the dead boot of from. Without headroom, a node takes it that has it for the lowest layers of
+// all its rooms. It returns the current pin, whoever wrote it. Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
 	r.why = o.whyRehomed(from)
-	r.lowest = r.why != pin.WhyDrain // a drain waits
+	r.lowest = r.why != pin.WhyDrain // a drain waits for headroom
 	o.cache.Note(room, from)
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// Plan chooses where Rehome will move room, and reserves it. Signaling nodes that plan the rooms of a death in one order choose alike.
+// Plan chooses where Rehome will move room, and reserves it. Signaling nodes that plan a death's rooms in one order
+// choose alike.
 func (o *Orchestrator) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
 	if view, err := o.settledView(); err == nil && !expect.Unreserved {
 		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot}, o.whyRehomed(from) != pin.WhyDrain)
 	}
 }
 
-// PlaceAgain is Rehome off a node that refused the room. Other rooms pass that node over for a moment.
+// PlaceAgain is Rehome off a node that refused the room. Other rooms avoid that node for a moment, too.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -138,14 +139,14 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
-// Observe keeps later pins above f, which must never come from a client.
+// Observe makes later pins higher than f, which must never come from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.cache.Note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened ends a reservation: load reports include the room from chargedInReport on.
+// Opened ends a reservation: load reports from chargedInReport on include the room.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

@@ -17,9 +17,9 @@ type passed struct {
 	why   string
 }
 
-const maxPassed = 3 // in the history, where they were more
+const maxPassed = 3 // that the history names
 
-// passedOver judges the nodes before the chosen one as choose did. Who is avoided is no news. It needs mu.
+// passedOver judges the nodes before the chosen one as choose did, without those avoided. It needs mu.
 func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidance, need headroom.Egress, made choice) []passed {
 	if owner, _ := view.Ring.Owner(room); owner == made.node {
 		return nil
@@ -43,7 +43,7 @@ func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidanc
 	return over
 }
 
-// because adds the nodes passed over to why; either may be empty.
+// because adds the nodes passed over to why.
 func because(why string, over []passed) string {
 	if len(over) == 0 {
 		return why

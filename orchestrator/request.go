@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
+// request is the state of one call.
 type request struct {
 	room       ring.RoomID
 	expect     headroom.Room
@@ -22,7 +23,7 @@ type request struct {
 	evidence   evidence
 	why        string          // for the history
 	lowest     bool            // see chooseLowest
-	claiming   headroom.Egress // cost of the claim under way; zero for none
+	claiming   headroom.Egress // cost of the claim under way
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 
@@ -42,6 +43,7 @@ const (
 	restored                   // this call put a remembered pin over a lower one: the owners must confirm it
 )
 
+// current is what the store holds for the room.
 type current struct {
 	pin   pin.Pin // zero: absent or corrupt
 	raw   *pin.CorruptError

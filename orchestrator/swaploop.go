@@ -11,10 +11,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// Each step: the pin moved to another dead node.
+// Another step is needed when the pin has moved to another dead node.
 const maxSteps = 4
 
-// Place begins with a claim, the others with the pin to be moved.
+// swapLoop writes a pin over was until the store has one that can be used, and returns that. Place begins with a claim,
+// the others with the pin to be moved.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
@@ -30,7 +31,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			now, err = o.replace(ctx, r, was, next)
 		}
 		if next.IsZero() || was.absent() && errors.Is(err, ErrStoreUnavailable) {
-			// Without a target or writes people may still join where the pin says.
+			// Without a target or a write people may still join at the present pin.
 			now, err = o.readInstead(ctx, r, err)
 		}
 		if errors.Is(err, ErrStoreUnavailable) {
@@ -64,7 +65,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
-// readInstead reads where nothing could be written. why is the error without a pin.
+// readInstead reads where nothing could be written. why is the error if there is no pin.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
@@ -82,7 +83,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		failpoint.Hit("rehome.before-swap")
 	}
 	if r.claiming != (headroom.Egress{}) {
-		defer o.ledger.settled(next.Boot, r.claiming) // after keep, so that a won claim is never uncounted
+		defer o.ledger.settled(next.Boot, r.claiming) // after keep: a won claim is always counted
 		r.claiming = headroom.Egress{}
 	}
 	now, err := o.write(ctx, r, was, next)
@@ -90,7 +91,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		o.ledger.forget(r.room, next.Fence)
 	}
 	if err != nil || now.pin != next {
-		return now, err // after an error it may be written: the reservation lapses
+		return now, err // an error may hide a write: the reservation lapses
 	}
 	if was.absent() {
 		failpoint.Hit("place.after-claim")
@@ -104,6 +105,8 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
+// propose returns the pin that should replace was: of the owner that has the room open, a remembered one that the
+// store lost, or one on a node that pick chooses.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
@@ -155,6 +158,7 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 	return node, made
 }
 
+// usable reports whether people may join at was; if not, r.why has the reason.
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {
 	if was.raw != nil {
 		o.log.Warn("corrupt pin", "room", r.room, "error", was.raw)
@@ -173,7 +177,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 	return why == ""
 }
 
-// whyStale says why p must not be used, or nothing. Unknown is not dead.
+// whyStale says why p must not be used; empty: it may. Unknown is not dead.
 func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) string {
 	switch {
 	case r.avoid.boot != "" && p.Boot == r.avoid.boot:
@@ -218,7 +222,7 @@ func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	return "its process was taken for dead"
 }
 
-// whyGone says why p's boot is dead, or nothing; known is false if the view cannot tell.
+// whyGone says why p's boot is dead; empty: it lives. known is false if the view cannot tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	switch view.Liveness(p.Node, p.Boot) {
 	case cluster.Live:

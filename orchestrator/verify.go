@@ -16,7 +16,7 @@ const maxAsking = 64
 
 var errBroke = errors.New("asking broke")
 
-// unsynced returns live media nodes whose pins may be missing in in; all for 0.
+// unsynced returns live media nodes whose pins incarnation in may lack; all for 0.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -27,15 +27,15 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open against the store. The view is read after the write, so
+// verify returns the pin of a live owner that has the room open against the store. The view is read after the write:
 // owners synced in it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
-		// Anybody may own the room. Ask before the write, in case this process dies after it, and after it: the damage
-		// may be older.
+		// Anybody may own the room. Ask before the write, in case this process dies after it, and again after it: the
+		// damage may be older.
 		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
 	case now.absent():
 		return pin.Pin{}, nil
@@ -75,11 +75,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// Part of ProbeTimeout left for the others once the cached owner answered.
+// The others' part of ProbeTimeout once the cached owner answered.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. Silent nodes reclaim later: one that is
-// frozen must not stop all joins.
+// askOwners returns the highest pin under which a node has the room open. Silent nodes reclaim later: a frozen one
+// must not stop all joins.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -135,7 +135,7 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 // Half of a pin's life: it cannot have expired.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the pin of the live owner, or a recent one. Clients may invent rooms, so large clusters are not
+// withoutStore returns the live owner's pin, or a recent one. Clients may invent rooms, so large clusters are not
 // asked for unknown ones.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()

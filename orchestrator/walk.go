@@ -11,14 +11,14 @@ import (
 
 type candidate struct {
 	node    ring.NodeID
-	load    headroom.Egress // reported and reserved, without the new room
+	load    headroom.Egress // with reservations, without the new room
 	claims  headroom.Egress // under way: they count for the bound, not for the ceiling
-	floor   headroom.Egress // the same at the lowest layers
+	floor   headroom.Egress // load at the lowest layers
 	ceiling headroom.Egress // never zero
 	barred  bar
 }
 
-// bar is why a node must not be asked.
+// bar is why a node is not asked.
 type bar string
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 type totals struct {
-	load    headroom.Egress // of all candidates, with their claims
+	load    headroom.Egress // of all candidates, with claims
 	ceiling headroom.Egress
 	placers int // each signaling node may place a room by this view
 	epsilon float64
@@ -55,7 +55,7 @@ func bound(total totals, need headroom.Egress) float64 {
 	return (1 + cmp.Or(total.epsilon, defaultEpsilon)) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// No bound for idle nodes: with few rooms it would refuse the ring's owner.
+// Idle nodes have no bound: with few rooms it would refuse the ring's owner.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -74,7 +74,7 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 }
 
 type choice struct {
-	node    ring.NodeID // empty for none
+	node    ring.NodeID // empty: none
 	asked   int         // nodes not barred
 	refused int
 	best    headroom.Egress // most free egress of those asked
@@ -94,7 +94,7 @@ func luck(node ring.NodeID, room ring.RoomID) float64 {
 	return -1 / math.Log(u)
 }
 
-// By weighted rendezvous all callers draw the same node, in proportion to its lots.
+// Weighted rendezvous: all callers draw the same node, in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	if score := lots * luck; d.node == "" || score > d.best {
 		d.node, d.best = node, score
@@ -102,8 +102,8 @@ func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node not barred if it is within the bound or idle. Else it draws by how many such rooms a node
-// takes below the bound, or below its ceiling if all together cannot take one from each signaling node.
+// choose takes the first node not barred if it is within the bound or idle. Else it draws. A node's lots are how many
+// such rooms it takes below the bound; below its ceiling, if all together cannot take one from each signaling node.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress) choice {
 	var (
 		out                              choice
@@ -146,8 +146,8 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 	return out
 }
 
-// chooseLowest is for a running room without headroom anywhere: larger pictures of the node's other rooms are held back
-// for it.
+// chooseLowest is for a running room without headroom anywhere: larger pictures of the node's other rooms are held
+// back for it.
 func chooseLowest(walk iter.Seq[candidate], room ring.RoomID, floor headroom.Egress) ring.NodeID {
 	var drawn draw
 	for c := range walk {

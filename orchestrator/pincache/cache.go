@@ -28,11 +28,11 @@ type Cache struct {
 
 type cacheEntry struct {
 	pin      pin.Pin
-	verified pin.Incarnation // in which owners confirmed the pin; or 0
-	at       time.Time       // the store last showed it
+	verified pin.Incarnation // in which owners confirmed the pin; 0: none
+	at       time.Time       // when the store last showed it
 }
 
-// Note remembers p, or only a fence, if it is the room's highest.
+// Note remembers p, or only its fence, if it is the room's highest.
 func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Cache) get(room ring.RoomID) cacheEntry {
 // Of returns the room's highest pin, perhaps only its fence.
 func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
 
-// FreshEpoch is Unix milliseconds, but above every epoch seen.
+// FreshEpoch is in Unix milliseconds, but above every epoch seen.
 func (c *Cache) FreshEpoch(room ring.RoomID) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ var (
 )
 
 // Confirm must come before a room opens or takes a new peer. It returns nil for an open room confirmed in the last 15
-// s, if the store confirms p now, or if the store is silent and a gossip majority is in sight. Else a *pin.FencedError
-// (OpenRooms was told), or an error that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
+// s, if the store confirms p now, or if the store is silent and a gossip majority is in sight. Else a
+// *pin.FencedError (OpenRooms was told), or an error that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -48,7 +48,7 @@ func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
-	case errors.Is(err, pin.ErrLater): // no majority of ours knows what it says
+	case errors.Is(err, pin.ErrLater): // our majority cannot read it either
 		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)
 	case errors.Is(err, errDamaged):
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)

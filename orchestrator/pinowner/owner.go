@@ -29,13 +29,13 @@ type OpenRooms interface {
 
 // LeaseStore is a pin owner's store.
 type LeaseStore interface {
-	// Refresh returns what is current for each of held. It prolongs due pins, claims missing ones again, epoch kept,
-	// and overwrites none. After an error nothing is known.
+	// Refresh returns what is current for each of held. It prolongs due pins, claims missing ones again under the
+	// same epoch, and overwrites none. After an error nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes, or an error if there are others. Later writes are in
+	// Incarnations returns those of all masters that take writes, or an error if some do not. Later writes are in
 	// these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap is that of orchestrator.PinStore.
+	// Swap is orchestrator.PinStore's.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the current pin or none, and renews its life.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -43,7 +43,7 @@ type LeaseStore interface {
 
 // Rosters are what else the store has of open rooms.
 type Rosters interface {
-	// Renew writes one room's again. It must not block.
+	// Renew writes a room's again. It must not block.
 	Renew(room ring.RoomID)
 	// Rewrite writes all. After an error the store may lack some.
 	Rewrite(ctx context.Context) error
@@ -52,7 +52,7 @@ type Rosters interface {
 const (
 	// Three refreshes: a short outage stops nobody.
 	confirmedFor = 15 * time.Second
-	// A heartbeat so late: this process was stopped.
+	// Later: this process was stopped.
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
 	// After a pause the view is old until some probe rounds later.

@@ -19,8 +19,8 @@ var (
 
 const maxSteps = 4
 
-// Refresh checks all pins and marks them as synced. While a master may refuse writes it prolongs all: a cut-off master
-// shows old pins.
+// Refresh checks all pins and marks them as synced. While a master may refuse writes it prolongs all: a cut-off
+// master shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -91,7 +91,7 @@ func (own *Owner) recheck(ctx context.Context) {
 
 func always(pin.Holding) bool { return true }
 
-// The pin's nonce spreads prolonging over ProlongEvery.
+// The nonce spreads prolonging over ProlongEvery.
 func (own *Owner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
@@ -100,7 +100,7 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check returns up to three reasons to doubt pins, or an error when nothing was learned. held begins with open rooms.
+// check returns up to three reasons to doubt pins, or an error: nothing was learned. held begins with open rooms.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -131,8 +131,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open room's
-// lower pin is replaced; one whose maker ignored ours is reclaimed.
+// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open
+// room's lower pin is replaced; one whose maker ignored ours is reclaimed.
 func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {

@@ -112,7 +112,7 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated is true if no node was heard for AskAfter, which is below BelieveAfter: nodes cut off together are not
+// updateIsolated is true if no node was heard for AskAfter, below BelieveAfter: nodes cut off together are not
 // confirmed dead. Silences then start anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {

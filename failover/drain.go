@@ -31,7 +31,7 @@ const (
 
 // Mover also moves rooms between living nodes.
 type Mover interface {
-	// Move replaces the pin from on a node with headroom, of its choice if to is empty, and returns the current pin,
+	// Move replaces the pin from on a node with headroom (to; if empty, of its choice) and returns the current pin,
 	// whoever wrote it.
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
@@ -40,7 +40,7 @@ type Mover interface {
 type leaving struct {
 	room LocalRoom
 	node cluster.Node
-	live bool        // made before it breaks
+	live bool        // moved before it breaks
 	to   ring.NodeID // empty: placement chooses
 	why  string
 }
@@ -78,8 +78,8 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining moves the largest rooms first: they are the hardest to place, and by the deadline most people have moved
-// without a gap. All signaling nodes order by the size of the whole room.
+// moveDraining moves the largest rooms first: they are the hardest to place, and by the deadline most people have
+// moved without a gap. All signaling nodes order by the whole room's size.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
@@ -210,7 +210,7 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	return to, err
 }
 
-// stays notes why; it is tried again, because others may get headroom.
+// stays notes why. The move is tried again, because others may get headroom.
 func (f *Failover) stays(l leaving, err error) {
 	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
 	f.mu.Lock()

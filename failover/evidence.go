@@ -48,7 +48,7 @@ type evidence struct {
 	Media   mediaAnswer
 }
 
-// A newer boot means dead. Else all three must agree, because each alone has an innocent cause: a proxy, a firewall, a
+// A newer boot proves a death. Else all three must agree, because each alone has an innocent cause: a proxy, a firewall, a
 // listener closed early.
 func (e evidence) verdict() verdict {
 	switch e.Control {

@@ -57,13 +57,14 @@ type LocalRoom struct {
 // Rooms holds the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
 	LeavingRooms
-	// PinnedTo lists local rooms, every second for each lost boot.
+	// PinnedTo lists local rooms of a boot. It is called each second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
 	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
 	// Delayed says once why a dead node's room has not moved yet.
 	Delayed(room ring.RoomID, why error)
-	// Stalled counts the boot's peers that receive nothing, 20 times a second; all may be 0 if stalled is.
+	// Stalled counts the boot's peers that receive nothing. It is called 20 times a second; all may be 0 if stalled
+	// is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
@@ -71,7 +72,7 @@ type Rooms interface {
 type LeavingRooms interface {
 	// MovedLive is Moved while the old node goes on: clients connect to the new one first.
 	MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Settled: nobody of a room moved live needs its former node, or the room is not here under that fence.
+	// Settled: no client needs the former node of a room moved live, or the room is not here under that fence.
 	Settled(room ring.RoomID, fence pin.Fence) bool
 	// Stays says why a room cannot leave a draining node; empty: it can, or has.
 	Stays(room ring.RoomID, why string)
@@ -83,7 +84,8 @@ type Rehomer interface {
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
-// Planner is a Rehomer that is told of all rooms of a death before the first one moves, in an order that all signaling nodes share.
+// Planner is a Rehomer that is told of all rooms of a death before the first moves, in the order that all signaling
+// nodes share.
 type Planner interface {
 	Plan(room ring.RoomID, from pin.Pin, expect headroom.Room)
 }
@@ -102,7 +104,7 @@ type Nodes interface {
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node of a higher pin; live: it sends on while the room's people move.
+	// Outrank tells a media node of a higher pin. live: it sends on while the room's people move.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error)
 	// Forget closes the pooled connection.
 	Forget(addr string)
@@ -189,7 +191,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return f
 }
 
-// A panic ends one round or task: the next reconciliation finds the rest.
+// A panic ends one round or task: the next reconciliation does the rest.
 func (f *Failover) survive(what string, task func(), attributes ...any) bool {
 	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

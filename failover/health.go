@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does not run: its own pause is no silence of nodes.
+// pauseAwareClock stands still while this process does: its own pause is no silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
 	last    time.Time    // of the detector loop

@@ -28,7 +28,7 @@ type move struct {
 	room  LocalRoom
 	from  pin.Pin
 	to    pin.Pin
-	again bool // moved before, but Rooms did not map it
+	again bool // moved before, but the sessions did not follow
 	told  bool // delayed
 }
 

@@ -19,8 +19,8 @@ const (
 	turnBegins = settleLimit + 5*time.Second
 )
 
-// relieve moves rooms off media nodes near their ceilings, or far above the others. During a death or a drain it waits:
-// these need the headroom.
+// relieve moves rooms off media nodes near their ceilings or far above the others. During a death or a drain it
+// waits: these need the headroom.
 func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	_, moves := f.rehomer.(Mover)
 	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {

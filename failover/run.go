@@ -152,7 +152,6 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	}
 }
 
-// underWay reports whether the room is leaving that boot.
 func (f *Failover) underWay(key moveKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -88,7 +88,7 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// Another process or a refusal proves a death, silence does not.
+// Another process or a refusal proves a death; silence does not.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	liveness := view.Liveness(p.Node, p.Boot)
 	if liveness == cluster.Live || liveness == cluster.Replaced {

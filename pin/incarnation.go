@@ -6,7 +6,7 @@ import (
 )
 
 // Incarnation names one unbroken memory of a store's master. It ends when the master comes back empty, or a replica
-// that may lack writes takes its place. Zero is unknown.
+// that may lack writes takes over. Zero is unknown.
 type Incarnation uint64
 
 // MaxIncarnations bounds a set: claims at further masters are checked with the owners.

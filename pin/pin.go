@@ -24,8 +24,8 @@ type Fence struct {
 
 const freshBit = 1 << 63
 
-// Fresh means that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
-// pin the store lost may reclaim from it.
+// Fresh means that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An
+// owner whose pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.

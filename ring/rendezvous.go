@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Rendezvous elects one of nodes for key by highest random weight: all callers elect the same. It is false without
-// nodes.
+// Rendezvous elects one of nodes for key by highest random weight: all callers elect the same. False: no nodes.
 func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	var (
 		best       NodeID

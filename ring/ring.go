@@ -25,7 +25,7 @@ import (
 	"unsafe"
 )
 
-// VirtualNodes is a node's points. More even out the shares as 1/sqrt, at a linear cost in memory.
+// VirtualNodes is a node's points. More even out the shares as 1/sqrt(n), at a linear cost in memory.
 const VirtualNodes = 160
 
 // Ring is immutable. A nil *Ring has no nodes.
@@ -44,7 +44,6 @@ type point struct {
 // New ignores order and duplicates.
 func New(nodes []NodeID) *Ring { return build(nodes, virtualNode) }
 
-// Tests force collisions.
 func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
 	sorted := slices.Clone(nodes)
 	slices.Sort(sorted)

@@ -37,8 +37,9 @@ const (
 
 const maxKeys = 2
 
-// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Derived keys are in
-// a closure: fmt prints unexported fields. Copies share what Replace changes. The zero value refuses every connection.
+// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Derived keys are
+// in a closure, because fmt prints unexported fields. Copies share what Replace changes. The zero value refuses every
+// connection.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
@@ -51,7 +52,7 @@ type derivedKeys struct {
 	public   ed25519.PublicKey // pinned by both ends
 }
 
-// ParseClusterKey reads one key a line, the used one first. Errors do not contain it.
+// ParseClusterKey reads one key a line, the used one first. No error contains a key.
 func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
 
 // In is the key for the cluster of that name; others are refused.

@@ -19,7 +19,6 @@ func AnswerStaying(staying func(pin.BootID) []*StayingRoom) func(*grpc.Server) {
 	return func(s *grpc.Server) { RegisterMovesServer(s, &moves{staying: staying}) }
 }
 
-// Staying is part of MovesServer.
 func (m *moves) Staying(_ context.Context, request *StayingRequest) (*StayingReply, error) {
 	return &StayingReply{Rooms: m.staying(pin.BootID(request.GetBoot()))}, nil
 }

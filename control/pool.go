@@ -61,7 +61,7 @@ func NewPool(key ClusterKey, config Config) *Pool {
 	return &Pool{key: key, config: config, connections: make(map[string]*grpc.ClientConn)}
 }
 
-// Client uses the one connection to addr (host:port), dialed when first used and after a break. Meanwhile calls fail
+// Client uses the one connection to addr (host:port), dialed at first use and after a break. Meanwhile calls fail
 // with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
 	conn, err := p.connection(addr)

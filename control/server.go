@@ -27,8 +27,8 @@ const (
 	requestBytes = 1 << 20
 	// gRPC's own is two minutes.
 	handshakeTimeout = 3 * time.Second
-	// With keepaliveTimeout, a signaling node that is cut off counts as watching for so long. gRPC bounds a client's
-	// pings only.
+	// With keepaliveTimeout, how long a signaling node that is cut off counts as watching. gRPC bounds only a
+	// client's pings.
 	serverKeepaliveTime = 2 * time.Second
 	// Log lines about refused connections.
 	refusalsPerSecond = 0.2
@@ -76,7 +76,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 }
 
 // Serve answers until ctx ends, and returns when the handlers have ended, as they must with their stream's context. A
-// closed listener is evidence of a death, so a draining node keeps ctx alive until gossip has its leave.
+// closed listener is evidence of a death: a draining node keeps ctx alive until gossip has its leave.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*grpc.Server)) error {
 	guard := &guardedCredentials{
 		TransportCredentials: s.key.serverCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
@@ -142,7 +142,6 @@ func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentia
 	return nil, nil, err
 }
 
-// Clone is part of credentials.TransportCredentials.
 func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Protocol is the control port's version. It is raised when a newer end needs what an older one ignores: unknown
-// fields, messages and events.
+// Protocol is the control port's version. Raise it when a newer end needs what an older one ignores: unknown fields,
+// messages and events.
 const Protocol = 1
 
 // CapabilityLiveMove means that rooms move while both nodes live; Arrived, Settled and Drain are understood.

@@ -46,7 +46,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	}
 }
 
-// Outrank tells the node at addr of a higher pin, and reports whether it held the room under a lower one. Live: as
+// Outrank tells the node at addr of a higher pin, and reports whether it held the room under a lower one. live: as
 // OutrankRequest.
 func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error) {
 	client, err := p.Client(addr)

@@ -66,8 +66,8 @@ const (
 // Room is the store's copy.
 type Room struct {
 	Pin pin.Pin // zero: nobody is there
-	// Current is false until the owner by Pin has written the roster and waits for nobody of the last owner's, who are
-	// in Peers until then.
+	// Current is false until the owner by Pin has written the roster and waits for nobody of the last owner's, who
+	// are in Peers until then.
 	Current bool
 	In      pin.Incarnation // of the store, 0: unknown
 	Peers   []Peer          // in order of arrival

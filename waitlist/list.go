@@ -28,7 +28,7 @@ type Member struct {
 
 // List has one node's waiting people. It is safe for concurrent use.
 type List struct {
-	// Dead reports whether a pin's text is of a media node known to be dead. Its people keep their places for Grace.
+	// Dead reports whether a pin's text names a media node known to be dead. Its people keep their places for Grace.
 	Dead  func(pin string) bool
 	Grace time.Duration
 

@@ -39,8 +39,8 @@ type Entry struct {
 	Usual    int           // the server's, 0 for none
 	Host     bool          // runs the room: closed doors are open
 	Wait     bool          // else nobody is put into the line
-	Ticket   int64         // of an earlier answer, for a store that forgot; 0: none
-	Hold     time.Duration // no media node for the room: so long nobody is let in
+	Ticket   int64         // from an earlier answer, for a store that forgot; 0: none
+	Hold     time.Duration // no media node for the room: nobody is let in for so long
 }
 
 // Outcome is what became of an Entry.
@@ -141,7 +141,7 @@ type Order struct {
 	Identity string
 	Cap      *int  // nil leaves it; NoCap lifts it
 	Closed   *bool // nil leaves it
-	// Vacant is an owing pin whose media node says that the room is empty; Over: nor can anybody of an earlier one
+	// Vacant is an owing pin whose media node says that the room is empty. Over: nor can anybody of an earlier one
 	// come.
 	Vacant string
 	Over   bool

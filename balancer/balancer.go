@@ -218,7 +218,6 @@ func (b *Balancer) order() []*backend {
 	return order
 }
 
-// boolOrder puts true last.
 func boolOrder(last bool) int {
 	if last {
 		return 1

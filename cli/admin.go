@@ -119,7 +119,6 @@ func refusal(body []byte) string {
 
 type nodesCommand struct{ serverFlags }
 
-// Run prints the list.
 func (c *nodesCommand) Run(ctx context.Context, s streams) error {
 	return c.show(ctx, s, http.MethodGet, "nodes")
 }

@@ -27,7 +27,6 @@ func (c *balancerCommand) config() (balancer.Config, error) {
 	return cfg, faults(checkHostPort("listen", c.Listen), c.checkTLS(), cfg.Validate())
 }
 
-// Run runs the balancer until ctx ends.
 func (c *balancerCommand) Run(ctx context.Context, s streams) error {
 	cfg, err := c.config()
 	if err != nil {

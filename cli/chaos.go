@@ -46,7 +46,6 @@ type chaosCommand struct {
 // errNotKept is the end of a run that broke a promise; the report says which.
 var errNotKept = errors.New("not every invariant was kept, or not every one could be checked")
 
-// Run does it and prints the report.
 func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()

@@ -56,7 +56,6 @@ func (c *devUpCommand) options() (devcluster.Options, error) {
 	return o, faults(hostFaults, o.Validate())
 }
 
-// Run runs the cluster until ctx ends.
 func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 	o, err := c.options()
 	if err != nil {
@@ -106,7 +105,6 @@ type devStatusCommand struct {
 	JSON bool `name:"json" help:"Print the status as JSON."`
 }
 
-// Run prints the status.
 func (c *devStatusCommand) Run(ctx context.Context, s streams) error {
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {
@@ -129,7 +127,6 @@ type devStartCommand struct {
 	Env  []string `sep:"none" placeholder:"KEY=VALUE" help:"An environment variable of this run."`
 }
 
-// Run starts the node and waits until the cluster sees it.
 func (c *devStartCommand) Run(ctx context.Context, s streams) error {
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {
@@ -149,7 +146,6 @@ type devKillCommand struct {
 	Signal int    `default:"9" help:"The signal's number: 9 kills, 15 asks to end, 19 freezes, 18 thaws (on Linux)."`
 }
 
-// Run sends the signal.
 func (c *devKillCommand) Run(ctx context.Context, s streams) error {
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {
@@ -167,7 +163,6 @@ type devAddSFUCommand struct {
 	Env []string `sep:"none" placeholder:"KEY=VALUE" help:"An environment variable of this run."`
 }
 
-// Run starts the node and waits until the cluster sees it.
 func (c *devAddSFUCommand) Run(ctx context.Context, s streams) error {
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {
@@ -183,7 +178,6 @@ func (c *devAddSFUCommand) Run(ctx context.Context, s streams) error {
 
 type devStopCommand struct{ devStateFlag }
 
-// Run asks the supervisor to end.
 func (c *devStopCommand) Run(ctx context.Context) error {
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {

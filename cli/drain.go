@@ -46,7 +46,6 @@ type drainStatus struct {
 	Unreachable []string `json:"unreachable"` // they did not say which rooms stay
 }
 
-// Run follows the drain to its end.
 func (c *drainCommand) Run(ctx context.Context, s streams) error {
 	if c.Deadline < 0 || c.Deadline > 24*time.Hour {
 		return faults(fmt.Errorf("--deadline: %v is not between 0s and 24h", c.Deadline))
@@ -99,7 +98,6 @@ func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body [
 // saidError shows the server's sentence alone.
 type saidError struct{ *answerError }
 
-// Error is the sentence.
 func (e *saidError) Error() string { return e.said }
 
 // Unwrap is the whole answer.
@@ -235,7 +233,6 @@ type undrainCommand struct {
 	Node string `arg:"" help:"The media node's name."`
 }
 
-// Run lets the node take rooms again.
 func (c *undrainCommand) Run(ctx context.Context, s streams) error {
 	status, err := c.ask(ctx, http.MethodDelete, c.Node, "", nil)
 	if err != nil {

@@ -16,7 +16,6 @@ type healthCommand struct {
 	Limit time.Duration `default:"2s" help:"How long to wait for the answer."`
 }
 
-// Run asks once.
 func (c *healthCommand) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()

@@ -43,7 +43,6 @@ func (c *keysNewCommand) Run(s streams) error {
 
 type keysUseCommand struct{ keysFile }
 
-// Run swaps the two cluster keys.
 func (c *keysUseCommand) Run(s streams) error {
 	if c.API != "" {
 		return faults(errors.New("--api: every API key of the file is accepted; the one that is used is the application's choice"))

@@ -31,7 +31,6 @@ type loadCommand struct {
 	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 }
 
-// Run makes the load and prints the report.
 func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()

@@ -12,7 +12,6 @@ type removeCommand struct {
 	Identity string `arg:"" help:"The identity of the person's token; all of its connections go. 'rooms' lists them."`
 }
 
-// Run prints who was removed.
 func (c *removeCommand) Run(ctx context.Context, s streams) error {
 	return c.show(ctx, s, http.MethodDelete, "peers?"+url.Values{"room": {c.Room}, "identity": {c.Identity}}.Encode())
 }

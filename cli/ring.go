@@ -18,7 +18,6 @@ type ringCommand struct {
 	Out    string `type:"path" placeholder:"FILE" help:"Write to a file; standard output by default."`
 }
 
-// Run computes and writes the report.
 func (c *ringCommand) Run(s streams) error {
 	report, err := paper.Compute(paper.Plan{Nodes: c.Nodes, Rooms: c.Rooms, Add: c.Add, Prefix: c.Prefix})
 	if err != nil {

@@ -85,7 +85,6 @@ func isLoopback(address string) bool {
 	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
 }
 
-// Run runs the node until ctx ends.
 func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	plan, err := c.plan()
 	if err != nil {

@@ -65,7 +65,6 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(c.tlsFlags), c.checkTLS(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
-// Run runs the node until ctx ends.
 func (c *signalingCommand) Run(ctx context.Context, s streams) error {
 	plan, err := c.plan()
 	if err != nil {

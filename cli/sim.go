@@ -22,7 +22,6 @@ type simCommand struct {
 	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
-// Run plays the scenario under every policy.
 func (c *simCommand) Run(ctx context.Context, s streams) error {
 	file, err := os.Open(c.Scenario)
 	if err != nil {

@@ -14,7 +14,6 @@ type storeCommand struct {
 	Listen string `default:"127.0.0.1:6379" help:"host:port of the store."`
 }
 
-// Run runs the store until ctx ends.
 func (c *storeCommand) Run(ctx context.Context, s streams) error {
 	if err := faults(checkHostPort("listen", c.Listen)); err != nil {
 		return err

@@ -72,7 +72,6 @@ type tokenCommand struct {
 	TTL             time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
 }
 
-// Run prints the token.
 func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	keys, err := c.orDev(ctx, c.State)
 	if err != nil {

@@ -42,12 +42,10 @@ type sfuNode struct {
 // confirmer breaks the cycle: the pin owner needs the node, and the node its owner.
 type confirmer struct{ pins *pinowner.Owner }
 
-// Confirm asks the pin owner.
 func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	return c.pins.Confirm(ctx, room, p)
 }
 
-// Opening asks the pin owner.
 func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	return c.pins.Opening(ctx, room)
 }

@@ -39,7 +39,6 @@ func (c *clientConn) Read(b []byte) (int, error) {
 
 type clientListener struct{ *connlimit.Listener }
 
-// Accept is part of net.Listener.
 func (l *clientListener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {

@@ -17,7 +17,6 @@ const (
 // slimWriter gives hijacked connections 1.5 KiB of buffers instead of 8, for the socket's life.
 type slimWriter struct{ http.ResponseWriter }
 
-// Hijack is part of http.Hijacker.
 func (w slimWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {

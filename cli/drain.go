@@ -22,8 +22,8 @@ const (
 	stuckAfter = 15 * time.Second
 )
 
-// drainCommand exits 0 when the node is empty; 1 when it is not: it cannot finish, was undone, the node died, or is no longer
-// followed, which does not end the drain.
+// drainCommand exits 0 when the node is empty. It exits 1 when the drain cannot finish or was undone, when the node died, or
+// when it no longer follows the drain, which goes on then.
 type drainCommand struct {
 	serverFlags
 	Node     string        `arg:"" help:"The media node's name. 'nodes' lists them."`

@@ -41,8 +41,8 @@ func (u *unwatched) leaves(view *cluster.View, now time.Time) bool {
 	return false
 }
 
-// next reports whether this node is the next to leave: nobody watches it and it has rooms; signaling nodes watch
-// another node that can take rooms; and no node of a lower id is in the same case, so that one leaves at a time.
+// next reports whether this node is the next to leave. It has rooms and nobody watches it, while signaling nodes watch
+// another one that can take rooms. Of several such nodes the one of the lowest id goes, so that one leaves at a time.
 func (u *unwatched) next(view *cluster.View) bool {
 	idle := func(n cluster.Node) bool { return n.Load.Watchers == 0 && n.Load.Rooms > 0 }
 	if self, live := view.Nodes[u.self]; !live || !idle(self) || len(view.Signaling) == 0 {

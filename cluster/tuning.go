@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Gossip declares a frozen process dead after about a second: a probe (0.2 s), its failure (0.2 s), suspicion
-// (suspicionMult x probeInterval for 3 to 10 members, twice that without a confirmation) and dissemination (0.1 s). It
-// may be wrong: signaling nodes that hear the node do not act on it. See docs/CLUSTER.md.
+// Gossip declares a frozen process dead after about a second: a probe 0.2 s, its failure 0.2 s, suspicion, and
+// dissemination 0.1 s. Suspicion lasts suspicionMult x probeInterval for 3 to 10 members, twice that without a
+// confirmation. Gossip may be wrong: signaling nodes that hear the node do not act on it. See docs/CLUSTER.md.
 const (
 	// Short, with suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute. Five pings of 100
 	// bytes a second and member.

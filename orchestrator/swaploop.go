@@ -105,8 +105,8 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
-// propose returns the pin that should replace was: of the owner that has the room open, a remembered one that the
-// store lost, or one on a node that pick chooses.
+// propose returns the pin that should replace was: the owner's that has the room open, else a remembered one that the
+// store lost. Else pick chooses a node.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {

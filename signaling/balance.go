@@ -23,7 +23,7 @@ const (
 	fewSockets = 50
 	muchMore   = 1.25
 	littleMore = 1.1
-	// Others' counts are a second or two old: in a rush each node could think that it alone was struck.
+	// Others' counts are a second or two old: in a rush each node could take itself alone for overloaded.
 	overloadedAfter = 3
 )
 

@@ -84,7 +84,7 @@ func messageOf(err error, meaning wire.Meaning) string {
 	}
 }
 
-// struck: a node refuses who broke it.
+// struck reports whether a media node refuses this peer because its input broke it.
 func struck(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	return errors.Is(err, errStruck) || ok && refused.Code == control.Refusal_REFUSAL_BROKE

@@ -174,7 +174,8 @@ func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	}
 }
 
-// introduced spares the others naming everybody, which grows with the square of the room.
+// introduced reports whether p's node was told who is in the room. If each session told it, that would grow with the
+// square of the room.
 func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -130,7 +130,7 @@ func (r Rate) limiter() *connlimit.KeyedLimiter {
 	return connlimit.NewKeyedLimiter(r.PerSecond, r.Burst, rememberedEntries)
 }
 
-// each returns the first account where do fails.
+// each calls do for the spender's accounts, and returns the first for which it is false.
 func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	for _, row := range []struct {
 		account *account

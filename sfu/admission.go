@@ -67,6 +67,9 @@ func (a attachment) cost() headroom.Egress {
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
 }
 
+// running reports whether people were in the room before.
+func (a attachment) running() bool { return a.request.GetExpectedFloor() != nil }
+
 // least is the same at the lowest layers.
 func (a attachment) least() headroom.Egress {
 	if e := a.request.GetExpectedFloor(); e != nil {
@@ -78,7 +81,7 @@ func (a attachment) least() headroom.Egress {
 // takes judges a running room by the lowest layers of all rooms, because larger pictures are held back for it. A new
 // one is judged by what all send.
 func (n *Node) takes(a attachment, now time.Time) bool {
-	if a.request.GetExpectedFloor() != nil && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
+	if a.running() && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
 		return true
 	}
 	return headroom.Takes(n.egressNow(now), a.cost(), n.ceiling())

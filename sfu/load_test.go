@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
 func TestReservationsEndAsPeopleAreMeasured(t *testing.T) {
@@ -229,5 +230,49 @@ func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
 	running(40)(huge.GetAttach())
 	if got := s.refusal(huge); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
 		t.Errorf("a room of which not even the lowest layers fit: %v", got)
+	}
+}
+
+// A running room that would take its node above the ceiling begins with its lowest layers, before its first packet. What fits begins
+// whole.
+func TestARoomThatIsTooMuchBeginsWithItsLowestLayers(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.CeilingBitsPerSecond = headroom.Expect(10).Cost().BitsPerSecond })
+	running := func(part float64) func(*control.Attach) {
+		return func(a *control.Attach) {
+			a.ExpectedSize, a.ExpectedEgress = 2, control.EgressProto(s.node.ceiling().Part(part))
+			a.ExpectedFloor = control.EgressProto(headroom.Expect(2).Floor())
+		}
+	}
+	opened := func(id string) *room {
+		s.node.mu.Lock()
+		defer s.node.mu.Unlock()
+		return s.node.rooms[ring.RoomID(id)]
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		s.attach(id, "ada", 1, running(0.3))
+		if got := opened(id).media.Level(); got != forward.AllLevels {
+			t.Errorf("room %s of 0.3 of the ceiling: level %d", id, got)
+		}
+	}
+	next := func(edit func(*control.Attach)) forward.Level {
+		request := &control.Attach{ExpectedSize: 9}
+		edit(request)
+		at := opened("a").opened // reservations are whole then
+		s.node.mu.Lock()
+		defer s.node.mu.Unlock()
+		level, _ := s.node.newcomer(attachment{request: request}, at)
+		return level
+	}
+	for part, want := range map[float64]forward.Level{0.05: forward.AllLevels, 0.1: forward.LowestLevels} {
+		if got := next(running(part)); got != want {
+			t.Errorf("0.9 of the ceiling, and a room of %v: level %d, want %d", part, got, want)
+		}
+	}
+	if got := next(func(*control.Attach) {}); got != forward.AllLevels {
+		t.Errorf("a room that begins: level %d", got)
+	}
+	s.attach("large", "ada", 1, running(1))
+	if got := opened("large").media.Level(); got != forward.LowestLevels {
+		t.Errorf("a room of all of the ceiling: level %d", got)
 	}
 }

@@ -55,6 +55,7 @@ type room struct {
 	cost      headroom.Egress // reserved for expected people
 	least     headroom.Egress // at the lowest layers
 	people    int             // expected
+	comes     float64         // see newcomer
 	chargedIn uint64          // first load report with the room
 	// refusedBefore is the kernel's count when the room opened.
 	refusedBefore uint64
@@ -100,6 +101,7 @@ type room struct {
 	linger     time.Duration // of connections after the loop
 }
 
+// newRoom needs Node.mu.
 func newRoom(n *Node, a attachment, now time.Time) *room {
 	r := &room{
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
@@ -120,6 +122,9 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		r.parts, batchers = append(r.parts, part), append(batchers, part)
 	}
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, OnBroken: r.mediaBroke, Batchers: batchers, Panics: n.panics}, r.log)
+	var level forward.Level
+	level, r.comes = n.newcomer(a, now)
+	r.media.SetLevel(level)
 	r.current.Store(&a.pin)
 	return r
 }

@@ -28,9 +28,8 @@ type sharing struct {
 	busy      float64 // of all cores, since the last call
 }
 
-// limit is Node.share's last decision on a room.
+// limit is what Node.share knows of a room.
 type limit struct {
-	level forward.Level
 	begun bool
 	since time.Time // when pictures began to be held back; zero: none are
 	told  bool      // people know it
@@ -41,15 +40,15 @@ func (n *Node) share(now time.Time) {
 	rooms := n.openRooms()
 	shared := make([]share.Room, len(rooms))
 	for i, r := range rooms {
-		if !r.limit.begun {
-			r.limit = limit{begun: true, level: s.sharer.Newcomer()}
+		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: r.media.Level(), New: !r.limit.begun}
+		r.limit.begun = true
+		if now.Sub(r.opened) < share.Settles {
+			shared[i].Comes = r.comes
 		}
-		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: r.limit.level}
 	}
 	was := s.sharer.Since()
 	s.sharer.Next(now, s.used(n.socket.Stats().Bytes*8, n.socket.Stats().Packets, now, ceiling), ceiling, shared)
 	for i, r := range rooms {
-		r.limit.level = shared[i].Level
 		r.media.SetLevel(shared[i].Level)
 		r.tellLimited(&shared[i].Demand, now)
 	}
@@ -67,6 +66,19 @@ func (n *Node) share(now time.Time) {
 	}
 }
 
+// newcomer is a new room's level, and what share.Room is told of it. A room that begins adds little at first: its people come one by
+// one. It needs mu.
+func (n *Node) newcomer(a attachment, now time.Time) (level forward.Level, comes float64) {
+	if !a.running() {
+		return share.Newcomer(!n.limitedSince.IsZero(), 0), 0
+	}
+	level = share.Newcomer(!n.limitedSince.IsZero(), n.egressNow(now).Plus(a.cost()).Share(n.ceiling()))
+	if level == forward.AllLevels {
+		return level, a.cost().Share(n.ceiling())
+	}
+	return level, a.least().Share(n.ceiling())
+}
+
 // used returns shares of the ceiling.
 func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egress) share.Used {
 	rate := s.sent.observe(headroom.Egress{BitsPerSecond: bits, PacketsPerSecond: packets}, now)
@@ -82,7 +94,7 @@ func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egr
 // tellLimited tells lasting changes, without blocking.
 func (r *room) tellLimited(d *forward.Demand, now time.Time) {
 	l := &r.limit
-	switch all := d.UpTo(l.level) == d.UpTo(forward.AllLevels); {
+	switch all := d.UpTo(r.media.Level()) == d.UpTo(forward.AllLevels); {
 	case all:
 		l.since = time.Time{}
 	case l.since.IsZero():

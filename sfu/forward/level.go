@@ -52,6 +52,9 @@ func (r *Room) Demand() Demand {
 	return r.wants
 }
 
+// Level is the last one that was set.
+func (r *Room) Level() Level { return Level(r.level.Load()) }
+
 // SetLevel does not block.
 func (r *Room) SetLevel(level Level) {
 	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
@@ -91,7 +94,7 @@ func (p *publication) place() {
 
 // restrain removes what is above the room's level, and adds up the demand.
 func (r *Room) restrain(demands []demand) (held bool) {
-	level := Level(r.level.Load())
+	level := r.Level()
 	if level == AllLevels && r.adding == nil {
 		return false
 	}

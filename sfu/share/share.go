@@ -4,6 +4,7 @@
 // It promises:
 //   - When more would be sent than the node may, the largest pictures of all rooms go first, and of those of one size the rooms that
 //     send most of them, within one call.
+//   - A room whose pictures would be too much when it comes begins with the lowest layers, before anything is measured.
 //   - Sound is never held back. For want of processor time the lowest layer of a picture is not either, unless nearly all is sound.
 //   - All of it comes back by itself, slowly: each picture that grows costs a keyframe.
 package share
@@ -19,8 +20,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Every is how often to call Next: as often as rooms compute their demand.
-const Every = 250 * time.Millisecond
+const (
+	// Every is how often to call Next: as often as rooms compute their demand.
+	Every = 250 * time.Millisecond
+	// Settles is how long a room that comes may take to be measured.
+	Settles = changeAfter
+)
 
 const (
 	// Shares of the ceiling. Above tooMuch something goes; below giveUpTo more is sent. What is sent stays up to keepUpTo,
@@ -30,8 +35,8 @@ const (
 	giveUpTo = 0.88
 	// May be above tooMuch, in seconds of the ceiling: 1.08 of it for a moment, 1.00 for 0.75 s.
 	burst = 0.03
-	// Of a picture that grows, in seconds: it begins with a keyframe.
-	keyframe = 0.25
+	// Of a picture that grows, in seconds: it begins with a keyframe. One that is new is measured by its first looks, which count alike.
+	keyframe, firstKeyframe = 0.25, 0.50
 	// Everything comes back when all of it is below fitsUpTo, as a mean of so many looks.
 	fitsUpTo, fitsLooks = 0.95, 8
 	// Levels last so long unless there is too much: the last change's keyframes are over then, and measured.
@@ -59,6 +64,10 @@ type Room struct {
 	ID     ring.RoomID
 	Demand forward.Demand
 	Level  forward.Level // Next changes it
+	// Comes is the share of the ceiling that a room with people in it is expected to take at its first level, for its first Settles;
+	// else 0.
+	Comes float64
+	New   bool // it was not there at the last call
 }
 
 // Used has shares of the ceiling: of egress in its scarcer dimension, and of processor time.
@@ -82,28 +91,33 @@ type Sharer struct {
 // Since is when the node began to hold pictures back; zero: it does not.
 func (s *Sharer) Since() time.Time { return s.since }
 
-// Newcomer is a new room's level.
-func (s *Sharer) Newcomer() forward.Level {
-	if s.since.IsZero() {
-		return forward.AllLevels
+// Newcomer is a new room's level. limited: pictures are held back already. with is what the node is expected to send with all of the
+// room's pictures, as a share of its ceiling.
+func Newcomer(limited bool, with float64) forward.Level {
+	if limited || with > tooMuch {
+		return forward.LowestLevels
 	}
-	return forward.LowestLevels
+	return forward.AllLevels
 }
 
 // Next sets the rooms' levels. It is called every Every.
 func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms []Room) {
 	s.learn(used, ceiling, rooms)
+	came := s.expect(now, rooms)
 	scale := max(s.egress, s.processor)
 	var sound, held, all float64
 	for i := range rooms {
-		sound += scale * float64(rooms[i].Demand.Sound)
-		held += scale * float64(rooms[i].Demand.UpTo(rooms[i].Level))
-		all += scale * float64(rooms[i].Demand.UpTo(forward.AllLevels))
+		coming := s.coming(&rooms[i])
+		sound += scale*float64(rooms[i].Demand.Sound) + coming
+		held += scale*float64(rooms[i].Demand.UpTo(rooms[i].Level)) + coming
+		all += scale*float64(rooms[i].Demand.UpTo(forward.AllLevels)) + coming
 	}
 	s.weigh(now, held, all)
 	switch waited := now.Sub(s.changed) >= changeAfter && !s.since.IsZero(); {
 	case s.excess >= burst:
 		s.backOff(now)
+		s.change(now, rooms, sound, giveUpTo, raiseAtOnce)
+	case came > 0 && held > tooMuch:
 		s.change(now, rooms, sound, giveUpTo, raiseAtOnce)
 	case waited && !s.fits.IsZero() && now.Sub(s.fits) >= max(s.patience, changeAfter):
 		s.gave = now
@@ -111,7 +125,26 @@ func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms [
 	case waited:
 		s.change(now, rooms, sound, giveUpTo, raiseAtOnce)
 	}
+	s.excess -= firstKeyframe * came
 	s.note(now, rooms)
+}
+
+// expect returns what new rooms are expected to take. What could come back waits until that is measured.
+func (s *Sharer) expect(now time.Time, rooms []Room) (came float64) {
+	for i := range rooms {
+		if rooms[i].New {
+			came += rooms[i].Comes
+		}
+	}
+	if came > 0 {
+		s.changed = now
+	}
+	return came
+}
+
+// coming is what is expected of a room beyond what was measured.
+func (s *Sharer) coming(r *Room) float64 {
+	return max(r.Comes-max(s.egress, s.processor)*float64(r.Demand.UpTo(forward.AllLevels)), 0)
 }
 
 // weigh updates excess and fits.
@@ -247,6 +280,9 @@ func (s *Sharer) change(now time.Time, rooms []Room, sound, give, atOnce float64
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a].Level, rooms[b].Level) })
 	added := 0.0
 	for _, i := range order {
+		if rooms[i].Comes > 0 { // what its higher layers cost is not known
+			levels[i] = min(levels[i], rooms[i].Level)
+		}
 		adds := scale * (float64(rooms[i].Demand.UpTo(levels[i])) - float64(rooms[i].Demand.UpTo(rooms[i].Level)))
 		if adds > 0 && added > 0 && added+adds > atOnce {
 			continue

@@ -25,7 +25,7 @@ type node struct {
 
 // call adds a room: everybody's lowest layers, and steps beyond.
 func (n *node) call(id string, sound, lowest uint64, steps map[forward.Level]uint64) {
-	r := Room{ID: ring.RoomID(id), Level: n.sharer.Newcomer()}
+	r := Room{ID: ring.RoomID(id), Level: Newcomer(!n.sharer.Since().IsZero(), 0)}
 	r.Demand.Sound, r.Demand.Steps[1] = sound, lowest
 	for level, bits := range steps {
 		r.Demand.Steps[level] = bits
@@ -71,7 +71,7 @@ func TestTwiceTheCeiling(t *testing.T) {
 		}
 	}
 	n.pass(20 * time.Second)
-	if n.sharer.Since().IsZero() || n.sharer.Newcomer() != forward.LowestLevels {
+	if n.sharer.Since().IsZero() || Newcomer(!n.sharer.Since().IsZero(), 0) != forward.LowestLevels {
 		t.Error("nothing is held back")
 	}
 	if used := n.used(); used < 0.75 || used > tooMuch {

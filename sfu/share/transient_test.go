@@ -2,6 +2,8 @@ package share
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ type live struct {
 	sharer  Sharer
 	now     time.Time
 	rooms   []Room
+	came    map[ring.RoomID]time.Time
 	streams []*stream
 	resent  float64 // what is sent for each bit of media
 	sent    float64 // bits, in all
@@ -25,10 +28,11 @@ type live struct {
 		sent float64
 		rate float64
 	}
-	asleep time.Duration // the process does not run
-	over   time.Duration // above the ceiling without a break
-	limits time.Duration // pictures were held back for so long in all
-	moves  int           // changes of levels
+	asleep  time.Duration // the process does not run
+	over    time.Duration // above the ceiling without a break
+	longest time.Duration // the most that over was
+	limits  time.Duration // pictures were held back for so long in all
+	moves   int           // changes of levels
 }
 
 // stream is one step of a room's pictures.
@@ -36,16 +40,18 @@ type stream struct {
 	room     int
 	level    forward.Level
 	bits     float64
-	key      float64 // the first look of it, in which it has a keyframe, as a multiple
+	key      float64 // the look in which its first keyframe is, as a multiple
+	keyAt    int     // that look
 	grows    float64 // by so much of it when it is let through
 	let      bool    // through
 	burst    float64
 	looks    int
 	measured float64
+	young    float64 // the next measurement's weight is made of it, as in forward.rateMeter
 }
 
 func newLive() *live {
-	l := &live{now: time.Unix(1_800_000_000, 0), resent: 1}
+	l := &live{now: time.Unix(1_800_000_000, 0), resent: 1, came: map[ring.RoomID]time.Time{}}
 	l.window.at = l.now
 	return l
 }
@@ -53,11 +59,34 @@ func newLive() *live {
 // open adds a room whose streams begin with keyframes.
 func (l *live) open(share float64, levels []forward.Level, key float64) {
 	room := len(l.rooms)
-	l.rooms = append(l.rooms, Room{ID: ring.RoomID(fmt.Sprint(room)), Level: l.sharer.Newcomer()})
+	l.rooms = append(l.rooms, Room{ID: ring.RoomID(fmt.Sprint(room)), Level: Newcomer(!l.sharer.Since().IsZero(), 0)})
 	for _, level := range levels {
 		l.streams = append(l.streams, &stream{room: room, level: level, bits: share * float64(ceiling.BitsPerSecond) / float64(len(levels)), key: key, burst: 1})
 	}
 }
+
+// openCamera adds a room of the three layers of cameras that was there before.
+func (l *live) openCamera(share, key float64) {
+	id := ring.RoomID(fmt.Sprint(len(l.rooms)))
+	for _, step := range slices.Sorted(maps.Keys(camera)) {
+		l.streams = append(l.streams, &stream{room: len(l.rooms), level: step, bits: camera[step] * share * float64(ceiling.BitsPerSecond), key: key, burst: 1})
+	}
+	l.rooms = append(l.rooms, Room{ID: id, Level: forward.AllLevels})
+}
+
+// takeOver adds one with people in it, as the node does: what it sent elsewhere is known.
+func (l *live) takeOver(share, key float64) {
+	level, comes := Newcomer(!l.sharer.Since().IsZero(), l.all()+share), share
+	if level == forward.LowestLevels {
+		comes *= camera[1]
+	}
+	l.openCamera(share, key)
+	r := &l.rooms[len(l.rooms)-1]
+	r.Level, r.Comes, r.New, l.came[r.ID] = level, comes, true, l.now
+}
+
+// camera is which part of a camera's bits each of its steps adds.
+var camera = map[forward.Level]float64{1: 0.1, 30: 0.25, 40: 0.65}
 
 // leave ends the newest rooms.
 func (l *live) leave(n int) {
@@ -74,7 +103,7 @@ func (l *live) leave(n int) {
 
 // flow is what the stream sends in this look: it begins with a keyframe, and has another one when it is let through again.
 func (s *stream) flow(let bool) float64 {
-	begins, flow := s.looks == 0 || let && !s.let, s.bits*s.burst
+	begins, flow := s.looks == s.keyAt || let && !s.let, s.bits*s.burst
 	if s.let = let; let {
 		flow *= 1 + s.grows
 	}
@@ -96,9 +125,10 @@ func (l *live) look() {
 		switch s.looks {
 		case 1: // a part of a look: not counted
 		case 2:
-			s.measured = flow
+			s.measured, s.young = flow, 1
 		default:
-			s.measured += 0.25 * (flow - s.measured)
+			s.young = max(s.young/(1+s.young), 0.25)
+			s.measured += s.young * (flow - s.measured)
 		}
 		d := &l.rooms[s.room].Demand
 		if s.looks > 1 {
@@ -130,8 +160,13 @@ func (l *live) look() {
 	for i := range l.rooms {
 		before[i] = l.rooms[i].Level
 	}
+	l.longest = max(l.longest, l.over)
 	l.sharer.Next(l.now, Used{Egress: l.window.rate / float64(ceiling.BitsPerSecond)}, ceiling, l.rooms)
 	for i := range l.rooms {
+		l.rooms[i].New = false
+		if l.now.Sub(l.came[l.rooms[i].ID]) >= Settles {
+			l.rooms[i].Comes = 0
+		}
 		if l.rooms[i].Demand.UpTo(before[i]) != l.rooms[i].Demand.UpTo(l.rooms[i].Level) {
 			l.moves++
 		}
@@ -151,6 +186,26 @@ func (l *live) pass(d time.Duration) {
 func (l *live) all() (share float64) {
 	for _, s := range l.streams {
 		share += s.bits / float64(ceiling.BitsPerSecond)
+	}
+	return share
+}
+
+// let is what is sent, as a share of the ceiling.
+func (l *live) let() (share float64) {
+	for _, s := range l.streams {
+		if s.let {
+			share += s.bits / float64(ceiling.BitsPerSecond)
+		}
+	}
+	return share
+}
+
+// largest is the largest step that is not sent.
+func (l *live) largest() (share float64) {
+	for _, s := range l.streams {
+		if !s.let {
+			share = max(share, s.bits/float64(ceiling.BitsPerSecond))
+		}
 	}
 	return share
 }
@@ -233,6 +288,55 @@ func TestAFailoverHoldsNothingBack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A node takes over more than it may send, in which keyframes come first: nothing flows that has to go again. It is not above its
+// ceiling for more than a second, and in the end it sends what it may.
+func TestWhatIsTooMuchIsHeldBackBeforeItFlows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLive()
+		before, n := rapid.Float64Range(0.4, 0.9).Draw(t, "share of the ceiling"), rapid.IntRange(1, 8).Draw(t, "rooms")
+		for range n {
+			l.openCamera(before/float64(n), 1)
+		}
+		l.pass(10 * time.Second)
+		with, come := rapid.Float64Range(1, 1.8).Draw(t, "with what comes"), rapid.IntRange(1, 12).Draw(t, "rooms that come")
+		for range come {
+			l.takeOver((with-before)/float64(come), rapid.Float64Range(1, 2).Draw(t, "keyframe"))
+			l.pass(time.Duration(rapid.IntRange(0, 1).Draw(t, "looks")) * Every)
+		}
+		l.pass(30 * time.Second)
+		if l.longest > time.Second/2 {
+			t.Fatalf("above the ceiling for %s", l.longest)
+		}
+		if sent := l.let(); sent < giveUpTo-l.largest() || sent > 1 {
+			t.Fatalf("%.2f of the ceiling is sent", sent)
+		}
+	})
+}
+
+// Where all fits, rooms that come keep all of their pictures, whatever their keyframes.
+func TestWhatFitsIsNeverHeldBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLive()
+		with, n := rapid.Float64Range(0.3, 0.9).Draw(t, "share of the ceiling"), rapid.IntRange(1, 8).Draw(t, "rooms")
+		before := rapid.Float64Range(0.5, 0.9).Draw(t, "part that was there")
+		for range n {
+			l.openCamera(before*with/float64(n), 1)
+		}
+		l.pass(10 * time.Second)
+		come, keyAt := rapid.IntRange(1, 12).Draw(t, "rooms that come"), rapid.IntRange(0, 1).Draw(t, "look of the keyframes")
+		for range come {
+			l.takeOver((1-before)*with/float64(come), rapid.Float64Range(1, 2).Draw(t, "keyframe"))
+			for i := range len(camera) {
+				l.streams[len(l.streams)-1-i].keyAt = keyAt
+			}
+		}
+		l.pass(time.Minute)
+		if l.moves > 0 || l.limits > 0 {
+			t.Fatalf("rooms of %.2f of the ceiling: %d changes, held back for %s", l.all(), l.moves, l.limits)
+		}
+	})
 }
 
 // All cameras have a keyframe at once: nothing goes.

@@ -57,26 +57,45 @@ func TestCallsBehindAFirewall(t *testing.T) {
 	if !runsAlone(t) {
 		return
 	}
-	certFile, keyFile := trustedByBrowsers(t)
-	c, restartEnv := clusterOfHosts(t, certFile, keyFile, turnPort)
-	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
-	secure := frontWithTLS(t, certFile, keyFile, pages)
-	media := hostsOf(t, addressesOf(t, c, devcluster.AddressMedia, "sfu-1", "sfu-2", "sfu-3"))
+	c, cl, pages := clusterBehindTLS(t, turnPort)
+	relayed := turnAlone(t, c)
+	relayed.path = "relay (udp|tcp)" // Firefox keeps the first that has answered.
 	for _, o := range []office{
-		{
-			name: "TURN alone", path: "relay",
-			filter: "udp dport " + turnPort + " accept; ip protocol udp drop; ip daddr { " + media + " } drop",
-		},
-		{
-			name: "TCP to the page and TURN over TLS", path: "relay tls",
-			filter: fmt.Sprintf("tcp dport { %s, %s } accept; ip protocol udp drop; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages)),
-		},
+		relayed,
+		turnOverTLS(t, pages),
 		{name: "NAT", path: "prflx udp", filter: "meta mark 1 drop", more: `table inet nat {
 	chain unnatted { type filter hook output priority 0; oifname "eth0" ip saddr ` + officeIP + ` ip protocol udp meta mark set 1; }
 	chain out { type nat hook postrouting priority srcnat; oifname "eth0" ip saddr ` + behindNAT + ` masquerade random; }
 }`},
 	} {
-		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, clients{secure, certFile, restartEnv}) })
+		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, cl) })
+	}
+}
+
+// clusterBehindTLS is a cluster of hosts (clusterOfHosts), how browsers reach it, and the addresses of its pages.
+func clusterBehindTLS(t *testing.T, turnPort string) (c *devcluster.Cluster, cl clients, pages []string) {
+	t.Helper()
+	certFile, keyFile := trustedByBrowsers(t, browser.Path())
+	c, env := clusterOfHosts(t, certFile, keyFile, turnPort)
+	pages = addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
+	return c, clients{frontWithTLS(t, certFile, keyFile, pages), certFile, env}, pages
+}
+
+// turnAlone passes nothing to media nodes, and TURN over UDP.
+func turnAlone(t *testing.T, c *devcluster.Cluster) office {
+	t.Helper()
+	media := hostsOf(t, addressesOf(t, c, devcluster.AddressMedia, "sfu-1", "sfu-2", "sfu-3"))
+	return office{
+		name: "TURN alone", path: "relay udp",
+		filter: "udp dport " + turnPort + " accept; ip protocol udp drop; ip daddr { " + media + " } drop",
+	}
+}
+
+func turnOverTLS(t *testing.T, pages []string) office {
+	t.Helper()
+	return office{
+		name: "TCP to the page and TURN over TLS", path: "relay tls",
+		filter: fmt.Sprintf("tcp dport { %s, %s } accept; ip protocol udp drop; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages)),
 	}
 }
 
@@ -119,7 +138,7 @@ func runsAlone(t *testing.T) bool {
 // hasCalls is what a Chromium and a Firefox, which comes second, do behind the firewall.
 func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, cl clients) {
 	o.build(t)
-	room := roomOn(t, "sfu-1", strings.ToLower(strings.ReplaceAll(o.name, " ", "-"))) // nobody of another office is in it
+	room := o.room(t)
 	clara := join(t, cl.base, room, "Clara", nil)
 	clara.knowsItself(t)
 	felix := &participant{page: openFirefox(t, "Felix", callAddress(cl.base, room, "Felix", nil), cl.certFile)}
@@ -178,6 +197,12 @@ func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, cl clients) {
 	}
 }
 
+// room is one on sfu-1, in which nobody of another office is.
+func (o office) room(t *testing.T) string {
+	t.Helper()
+	return roomOn(t, "sfu-1", strings.ToLower(strings.ReplaceAll(o.name, " ", "-")))
+}
+
 // goes waits until media goes by a candidate of this type, to the relay or the node by this protocol.
 func (p *participant) goes(t *testing.T, path string) {
 	t.Helper()
@@ -222,8 +247,18 @@ func command(t *testing.T, input, name string, args ...string) {
 	}
 }
 
-// clusterOfHosts has signaling nodes that relay, unless the port of that is "", and gives their environment.
+// clusterOfHosts has signaling nodes that relay, unless the port of that is "", and gives the environment of nodes.
 func clusterOfHosts(t *testing.T, certFile, keyFile, turnPort string) (*devcluster.Cluster, map[string][]string) {
+	t.Helper()
+	return clusterOn(t, makeHosts(t), devcluster.Options{}, func(h hosts.Host) (ip string, env []string) {
+		if turnPort != "" && strings.HasPrefix(h.Name, "signaling") {
+			env = relaying(h.Name, h.IP, certFile, keyFile)
+		}
+		return h.IP, env
+	})
+}
+
+func makeHosts(t *testing.T) (all []hosts.Host) {
 	t.Helper()
 	network, err := hosts.Make(hostNames())
 	if err != nil {
@@ -234,20 +269,29 @@ func clusterOfHosts(t *testing.T, certFile, keyFile, turnPort string) (*devclust
 			t.Error(err)
 		}
 	})
-	options := devcluster.Options{Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
-	names := make(map[string]string)
 	for _, name := range hostNames() {
 		h, err := network.Host(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
-		if turnPort != "" && strings.HasPrefix(name, "signaling") {
-			options.NodeEnv[name] = relaying(name, h.IP, certFile, keyFile)
-			names[name+relayDomain] = h.IP
-		}
+		all = append(all, h)
 	}
-	hostsHaveNames(t, names)
+	return all
+}
+
+// clusterOn has a node on each host, with the address and the environment that place gives, and a name for relays.
+func clusterOn(t *testing.T, all []hosts.Host, options devcluster.Options, place func(hosts.Host) (ip string, env []string)) (*devcluster.Cluster, map[string][]string) {
+	t.Helper()
+	options.Hosts, options.NodeEnv = make(map[string]devcluster.Host), make(map[string][]string)
+	names := make(map[string]string)
+	for _, h := range all {
+		ip, env := place(h)
+		options.Hosts[h.Name], options.NodeEnv[h.Name] = devcluster.Host{IP: ip, Space: h.Space}, env
+		names[h.Name+relayDomain] = ip
+	}
+	if err := hosts.Name(filepath.Join(t.TempDir(), "hosts"), names); err != nil {
+		t.Fatal(err)
+	}
 	return startCluster(t, options), options.NodeEnv
 }
 
@@ -256,14 +300,6 @@ func relaying(name, ip, certFile, keyFile string) []string {
 	return []string{
 		"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(ip, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(ip, turnsPort),
 		"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile, "HOLDFAST_TURN_PUBLIC=" + name + relayDomain,
-	}
-}
-
-// hostsHaveNames is for relays.
-func hostsHaveNames(t *testing.T, addresses map[string]string) {
-	t.Helper()
-	if err := hosts.Name(filepath.Join(t.TempDir(), "hosts"), addresses); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -308,8 +344,8 @@ func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) str
 }
 
 // trustedByBrowsers writes a certificate that every browser of this process accepts, for pages and for TURN.
-// Chromium's TURN client heeds the switch that names their keys.
-func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
+// Chromium's TURN client heeds the switch that names their keys. chromium is the one that pages are opened in.
+func trustedByBrowsers(t *testing.T, chromium string) (certFile, keyFile string) {
 	t.Helper()
 	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "::1", "signaling-1"+relayDomain, "signaling-2"+relayDomain)
 	text, err := os.ReadFile(certFile)
@@ -322,7 +358,7 @@ func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-	script := fmt.Sprintf("#!/bin/sh\nexec %s --ignore-certificate-errors-spki-list=%s \"$@\"\n", browser.Path(), base64.StdEncoding.EncodeToString(hash[:]))
+	script := fmt.Sprintf("#!/bin/sh\nexec %s --ignore-certificate-errors-spki-list=%s \"$@\"\n", chromium, base64.StdEncoding.EncodeToString(hash[:]))
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "chromium-headless-shell"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/internal/tool"
+	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
@@ -18,16 +19,10 @@ func TestCallsOverIPv6Only(t *testing.T) {
 	if !runsAlone(t) {
 		return
 	}
-	certFile, keyFile := trustedByBrowsers(t)
+	// The headless shell is given no camera: it hides its addresses behind mDNS names, which Chromium on Linux has by IPv4 only.
+	certFile, keyFile := trustedByBrowsers(t, browser.Whole())
 	c, restartEnv := clusterOfIPv6(t, certFile, keyFile)
-	var pages []string
-	for _, name := range []string{"signaling-1", "signaling-2"} {
-		node, err := c.Node(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, node.Addresses[devcluster.AddressHTTP])
-	}
+	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
 	secure := frontWithTLS(t, certFile, keyFile, pages)
 	relayed := fmt.Sprintf("ip6 nexthdr udp drop; tcp dport { %s, %s } accept; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages))
 	for _, o := range []office{
@@ -41,33 +36,26 @@ func TestCallsOverIPv6Only(t *testing.T) {
 // clusterOfIPv6 gives each host an IPv6 address in the place of its own.
 func clusterOfIPv6(t *testing.T, certFile, keyFile string) (*devcluster.Cluster, map[string][]string) {
 	t.Helper()
-	network, err := hosts.Make(hostNames())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := network.Close(); err != nil {
-			t.Error(err)
+	all := makeHosts(t)
+	haveIPv6(t, all, "ip -4 addr flush dev eth0")
+	return clusterOn(t, all, devcluster.Options{Listen: "[::1]:0"}, func(h hosts.Host) (ip string, env []string) {
+		ip = ip6Of(h)
+		if strings.HasPrefix(h.Name, "signaling") {
+			env = relaying(h.Name, ip, certFile, keyFile)
 		}
+		return ip, env
 	})
-	nsenter := tool.Find(t, "nsenter")
-	const on = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo down; ip link set lo up; ip -6 addr add %s/64 dev eth0 nodad; ip -4 addr flush dev eth0; "
-	command(t, fmt.Sprintf(on, "fd77::1")+"ip -6 route add default dev eth0", "sh", "-e")
-	options := devcluster.Options{Listen: "[::1]:0", Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
-	names := make(map[string]string)
-	for _, name := range hostNames() {
-		h, err := network.Host(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ip6 := "fd77::" + h.IP[strings.LastIndexByte(h.IP, '.')+1:]
-		command(t, fmt.Sprintf(on, ip6), nsenter, "--net="+h.Space, "sh", "-e")
-		options.Hosts[name] = devcluster.Host{IP: ip6, Space: h.Space}
-		if strings.HasPrefix(name, "signaling") {
-			options.NodeEnv[name] = relaying(name, ip6, certFile, keyFile)
-			names[name+relayDomain] = ip6
-		}
-	}
-	hostsHaveNames(t, names)
-	return startCluster(t, options), options.NodeEnv
 }
+
+// haveIPv6 gives each host, and this process, an IPv6 address, and runs a command in each.
+func haveIPv6(t *testing.T, all []hosts.Host, more string) {
+	t.Helper()
+	nsenter := tool.Find(t, "nsenter")
+	const on = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo down; ip link set lo up; ip -6 addr add %s/64 dev eth0 nodad; "
+	command(t, fmt.Sprintf(on, "fd77::1")+more+"; ip -6 route add default dev eth0", "sh", "-e")
+	for _, h := range all {
+		command(t, fmt.Sprintf(on, ip6Of(h))+more, nsenter, "--net="+h.Space, "sh", "-e")
+	}
+}
+
+func ip6Of(h hosts.Host) string { return "fd77::" + h.IP[strings.LastIndexByte(h.IP, '.')+1:] }

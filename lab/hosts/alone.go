@@ -50,7 +50,8 @@ func Name(file string, names map[string]string) error {
 	var text strings.Builder
 	text.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for name, address := range names {
-		text.WriteString(address + " " + name + "\n")
+		// Chromium asks for TURN servers over UDP with the dot, and resolvers look such a name up as it is.
+		text.WriteString(address + " " + name + " " + name + ".\n")
 	}
 	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil { //nolint:gosec // as the file that it stands for
 		return err

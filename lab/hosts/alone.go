@@ -41,8 +41,8 @@ func Able() error {
 	return errors.Join(err, s.file.Close())
 }
 
-// Name writes a file of names and their addresses, which this process and those that it starts then use in place of /etc/hosts. This
-// process must be alone (RunAlone).
+// Name writes a file of names and their addresses, which this process and those that it starts then use in place of /etc/hosts. Other names
+// are unknown to them at once, instead of after the silence of a server out of reach. This process must be alone (RunAlone).
 func Name(file string, names map[string]string) error {
 	if !Alone() {
 		return ErrNotAlone
@@ -53,11 +53,19 @@ func Name(file string, names map[string]string) error {
 		// Chromium asks for TURN servers over UDP with the dot, and resolvers look such a name up as it is.
 		text.WriteString(address + " " + name + " " + name + ".\n")
 	}
-	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil { //nolint:gosec // as the file that it stands for
+	return errors.Join(
+		cover("/etc/hosts", file, text.String()),
+		cover("/etc/resolv.conf", file+".resolv", "nameserver 127.0.0.1\n"), // Nothing listens there.
+	)
+}
+
+// cover puts a file in the place of one of the machine's.
+func cover(path, file, text string) error {
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // as the file that it stands for
 		return err
 	}
-	if err := syscall.Mount(file, "/etc/hosts", "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("%w (names: %w)", ErrUnable, err)
+	if err := syscall.Mount(file, path, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("%w (names: cover %s: %w)", ErrUnable, path, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +89,11 @@ func insideTheNetwork(t *testing.T) {
 	}
 	if found, err := net.DefaultResolver.LookupHost(t.Context(), aName); err != nil || fmt.Sprint(slices.Compact(found)) != "[10.77.0.99]" {
 		t.Errorf("%s is %v: %v", aName, found, err)
+	}
+	within, cancel := context.WithTimeout(t.Context(), 4*time.Second) // A resolver waits for five.
+	defer cancel()
+	if found, err := net.DefaultResolver.LookupHost(within, "nobody."+aName); err == nil || within.Err() != nil {
+		t.Errorf("a name of nobody is %v: %v", found, err)
 	}
 	echo := newEcho(t, n, "a")
 	defer echo.Close()

@@ -39,7 +39,7 @@ func TestChaosOnCompose(t *testing.T) { //nolint:paralleltest // as TestComposeF
 		text, err := command.CombinedOutput()
 		return string(text), err
 	}
-	for _, scenario := range strings.Fields(scenarios) {
+	for scenario := range strings.FieldsSeq(scenarios) {
 		t.Run(scenario, func(t *testing.T) {
 			began := time.Now()
 			said, err := chaos(scenario)

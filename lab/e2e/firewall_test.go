@@ -145,11 +145,11 @@ func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, cl clients) {
 	felix.knowsItself(t)
 	people := []*participant{clara, felix}
 	allDecodeAll(t, time.Minute, people)
-	var ms float64
-	felix.mustEval(t, "performance.now()", &ms)
-	took := time.Duration(ms * float64(time.Millisecond))
-	t.Logf("both decode each other %v after the second page was opened", took.Round(time.Millisecond))
-	if took > joinBound {
+	var opened, joined float64 // ms ago; to join, a page asks for a token first
+	felix.mustEval(t, "performance.now()", &opened)
+	felix.mustEval(t, "performance.now() - performance.getEntriesByType('resource').find(({ name }) => name.includes('/dev/token')).startTime", &joined)
+	t.Logf("both decode each other %.0f ms after the second joined, %.0f ms after its page was opened", joined, opened)
+	if took := time.Duration(opened * float64(time.Millisecond)); took > joinBound {
 		t.Errorf("that is more than %v", joinBound)
 	}
 	for _, p := range people {

@@ -10,13 +10,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,17 +38,11 @@ const (
 	// authorityFirst is longer than the minute for which autocert remembers a failure. Authorities count failures by the hour.
 	authorityFirst = 2 * time.Minute
 	authorityMost  = 30 * time.Minute
-	// askingStale is longer than autocert's own limit of a request.
-	askingStale = 10 * time.Minute
-	askingRetry = 2 * time.Second
 	// renewalLook is how often a certificate that was renewed in the background is put in use.
 	renewalLook = 5 * time.Second
 )
 
-var (
-	errNoCertificate = errors.New("the certificate authority has not certified this name yet")
-	errOtherAsks     = errors.New("another process that shares the directory asks for it")
-)
+var errNoCertificate = errors.New("the certificate authority has not certified this name yet")
 
 func newAuthority(hosts []string, directory, dir string) (*authority, error) {
 	a := &authority{dir: dir, names: make(map[string]*atomic.Pointer[tls.Certificate], len(hosts))}
@@ -60,7 +51,7 @@ func newAuthority(hosts []string, directory, dir string) (*authority, error) {
 	}
 	a.manager = &autocert.Manager{
 		Prompt: autocert.AcceptTOS, // --acme-accept-terms was given
-		Cache:  autocert.DirCache(dir),
+		Cache:  oneAsks{autocert.DirCache(dir), a},
 		Client: &acme.Client{DirectoryURL: directory, UserAgent: "holdfast", HTTPClient: &http.Client{Timeout: time.Minute}},
 		HostPolicy: func(_ context.Context, host string) error {
 			if name, _, err := net.SplitHostPort(host); err == nil { // of a request to another port than 80
@@ -125,7 +116,7 @@ func (a *authority) watchName(ctx context.Context, log *slog.Logger, host string
 	waits, late := false, false
 	for {
 		pause := renewalLook
-		cert, err := a.ask(ctx, host, current.Load() == nil)
+		cert, err := a.ask(ctx, host)
 		switch before := current.Load(); {
 		case ctx.Err() != nil:
 			return
@@ -159,22 +150,13 @@ func unrenewed(cert *x509.Certificate, now time.Time) bool {
 }
 
 // ask gives the certificate that is known or kept in the directory, or has one made.
-func (a *authority) ask(ctx context.Context, host string, first bool) (*tls.Certificate, error) {
+func (a *authority) ask(ctx context.Context, host string) (*tls.Certificate, error) {
 	type answer struct {
 		cert *tls.Certificate
 		err  error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		release := func() {}
-		if first { // renewals look into the directory first and are spread over time
-			var err error
-			if release, err = a.alone(host); err != nil {
-				done <- answer{nil, err}
-				return
-			}
-		}
-		defer release()
 		// Every browser of today takes ECDSA.
 		cert, err := a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 		done <- answer{cert, err}
@@ -185,24 +167,6 @@ func (a *authority) ask(ctx context.Context, host string, first bool) (*tls.Cert
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// alone keeps others who share the directory from asking at the same time: they would overwrite each other's answers to
-// the check, and authorities allow few certificates for one name.
-func (a *authority) alone(host string) (release func(), err error) {
-	path := filepath.Join(a.dir, host+"+asking")
-	if held, err := os.Stat(path); err == nil && time.Since(held.ModTime()) > askingStale {
-		_ = os.Remove(path) // of a process that died
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, errOtherAsks
-	}
-	if err != nil {
-		return nil, err
-	}
-	_ = file.Close()
-	return func() { _ = os.Remove(path) }, nil
 }
 
 func selfSigned() (tls.Certificate, error) {

@@ -3,10 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +23,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
@@ -91,26 +97,98 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-func TestOnlyOneProcessAsks(t *testing.T) {
-	a, err := newAuthority([]string{"meet.example.org"}, "https://127.0.0.1:1", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+// TestOneProcessAsks of two that share a directory: without a certificate the other is told, in a renewal it waits for what the first gets.
+func TestOneProcessAsks(t *testing.T) {
+	const host = "meet.example.org"
+	dir := t.TempDir()
+	processes := [2]*authority{}
+	for i := range processes {
+		var err error
+		if processes[i], err = newAuthority([]string{host}, "https://127.0.0.1:1", dir); err != nil {
+			t.Fatal(err)
+		}
 	}
-	release, err := a.alone("meet.example.org")
-	if err != nil {
-		t.Fatal(err)
+	one, two := processes[0].manager.Cache, processes[1].manager.Cache
+
+	asking, asked := context.WithCancel(t.Context())
+	if _, err := one.Get(asking, host); !errors.Is(err, autocert.ErrCacheMiss) {
+		t.Fatalf("the first, who is to ask: %v", err)
 	}
-	if _, err := a.alone("meet.example.org"); !errors.Is(err, errOtherAsks) {
-		t.Errorf("a second one asks: %v", err)
+	if _, err := two.Get(t.Context(), host); !errors.Is(err, errOtherAsks) {
+		t.Errorf("the second asks as well: %v", err)
+	}
+	due, renewed := certified(t, time.Hour), certified(t, 3*time.Hour)
+	put := func(certificate []byte) {
+		if err := one.Put(t.Context(), host, certificate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(due)
+	asked()
+	testkit.Eventually(t, "the lock is gone", func() bool { return len(locks(dir)) == 0 })
+	if got, err := two.Get(t.Context(), host); err != nil || !bytes.Equal(got, due) || len(locks(dir)) > 0 {
+		t.Errorf("the second takes what is there at once: %v, locks %v", err, locks(dir))
+	}
+
+	for _, process := range processes {
+		process.names[host].Store(&tls.Certificate{})
+	}
+	renewing, done := context.WithCancel(t.Context())
+	if got, err := one.Get(renewing, host); err != nil || !bytes.Equal(got, due) || len(locks(dir)) != 1 {
+		t.Fatalf("the first, who is to renew: %v, locks %v", err, locks(dir))
+	}
+	waited := make(chan []byte)
+	go func() {
+		got, _ := two.Get(t.Context(), host)
+		waited <- got
+	}()
+	select {
+	case <-waited:
+		t.Error("the second does not wait")
+	case <-time.After(time.Second):
+	}
+	put(renewed)
+	done()
+	if !bytes.Equal(<-waited, renewed) {
+		t.Error("the second has another certificate than the first")
+	}
+
+	put(due) // by the time of the next renewal, whose process died
+	if _, err := processes[0].alone(host); err != nil {
+		t.Fatal(err)
 	}
 	old := time.Now().Add(-2 * askingStale)
-	if err := os.Chtimes(filepath.Join(a.dir, "meet.example.org+asking"), old, old); err != nil {
+	if err := os.Chtimes(locks(dir)[0], old, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.alone("meet.example.org"); err != nil {
+	if got, err := two.Get(t.Context(), host); err != nil || !bytes.Equal(got, due) {
 		t.Errorf("after the death of the first: %v", err)
 	}
-	release()
+}
+
+func locks(dir string) []string {
+	found, _ := filepath.Glob(filepath.Join(dir, "*+asking"))
+	return found
+}
+
+// certified is a file in autocert's form, of a certificate of three hours that has so much left.
+func certified(t *testing.T, left time.Duration) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := time.Now().Add(left)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-3 * time.Hour), NotAfter: ends}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})...)
 }
 
 // TestTheCheckWithoutTLS comes with a port where that is not 80, and for our names only.

@@ -28,7 +28,7 @@ const (
 // check comes to any of them.
 func TestNodesThatShareAName(t *testing.T) {
 	binary, front, dir := build(t), freePort(t), t.TempDir()
-	authority := newPebble(t, 1, front, 15)
+	authority := newPebble(t, 1, front, 30)
 	store := "127.0.0.1:" + strconv.Itoa(freePort(t))
 	env := []string{
 		"HOLDFAST_CLUSTER_KEY=" + strings.Repeat("k", 32), "HOLDFAST_API_KEYS=app:" + strings.Repeat("s", 32), "HOLDFAST_STORE=redis://" + store,

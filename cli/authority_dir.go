@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
+)
+
+// oneAsks is the directory of certificates. Of the processes that share it one at a time asks the authority about a name: two would
+// overwrite each other's answers to the check, and authorities allow few certificates for one name.
+type oneAsks struct {
+	autocert.DirCache
+	a *authority
+}
+
+const (
+	// askingStale is longer than autocert's own limit of a request.
+	askingStale = 10 * time.Minute
+	askingRetry = 2 * time.Second
+)
+
+var errOtherAsks = errors.New("another process that shares the directory asks for it")
+
+// Get is how autocert looks for a certificate before it asks for one, which it does until its ctx ends. While another process asks, a
+// node without a certificate has errOtherAsks, and one that renews waits for what the other gets.
+func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
+	current := c.a.names[name]
+	if current == nil { // no certificate: a token, or the account
+		return c.DirCache.Get(ctx, name)
+	}
+	for first := current.Load() == nil; ; {
+		data, err := c.DirCache.Get(ctx, name)
+		if err != nil && !errors.Is(err, autocert.ErrCacheMiss) {
+			return nil, err
+		}
+		if valid, due := certificateIn(data, time.Now()); valid && (first || !due) { // what is due at the first look is renewed in the background
+			return data, nil
+		}
+		release, locked := c.a.alone(name)
+		switch {
+		case locked == nil:
+			context.AfterFunc(ctx, release)
+			return c.DirCache.Get(ctx, name) // another may have put one there in between
+		case first || !errors.Is(locked, errOtherAsks):
+			return nil, locked
+		case !backoff.Sleep(ctx, askingRetry):
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// certificateIn tells of a file in autocert's form whether now is in its certificate's time, and in the last third, when autocert renews it.
+func certificateIn(file []byte, now time.Time) (valid, due bool) {
+	pair, err := tls.X509KeyPair(file, file)
+	if err != nil || now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
+		return false, true
+	}
+	third := min(pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)/3, 30*24*time.Hour)
+	return true, pair.Leaf.NotAfter.Sub(now) <= third
+}
+
+// alone keeps others who share the directory from asking at the same time.
+func (a *authority) alone(host string) (release func(), err error) {
+	path := filepath.Join(a.dir, host+"+asking")
+	if held, err := os.Stat(path); err == nil && time.Since(held.ModTime()) > askingStale {
+		_ = os.Remove(path) // of a process that died
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, errOtherAsks
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close()
+	return func() { _ = os.Remove(path) }, nil
+}

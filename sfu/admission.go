@@ -59,7 +59,6 @@ func (n *Node) readAttach(message *control.PeerMessage) (attachment, *refusal) {
 	return attachment{pin: p, room: ring.RoomID(room), request: request, entry: rosterCopy(peer)}, nil
 }
 
-// cost is what placement expected the room to send.
 func (a attachment) cost() headroom.Egress {
 	if e := a.request.GetExpectedEgress(); e != nil {
 		return e.Value()
@@ -67,7 +66,7 @@ func (a attachment) cost() headroom.Egress {
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
 }
 
-// running reports whether people were in the room before.
+// running: people were in the room before.
 func (a attachment) running() bool { return a.request.GetExpectedFloor() != nil }
 
 // least is the same at the lowest layers.

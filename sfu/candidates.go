@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// candidates returns one address of each family. With more behind one socket, answers might take another path than
-// the client chose.
+// candidates returns one address of each family: with more, answers might take another path than the client chose.
 func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	port := uint16(bound.Port)
 	usable := []netip.Addr{bound.AddrPort().Addr().Unmap()}

@@ -8,12 +8,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Signaling nodes allow no longer lines: they are dropped.
+// Longer lines are dropped.
 const (
 	chatBytes   = 8000
 	chatIDBytes = 64
-	// One person's, in any number of tabs. A signaling node allows half and answers excess; more comes through
-	// several nodes.
+	// One person's. A signaling node allows half; more comes through several nodes.
 	chatPerSecond = 10
 	chatBurst     = 20
 )

@@ -31,7 +31,7 @@ type Config struct {
 	CeilingBitsPerSecond    uint64 // of egress, for new rooms
 	CeilingPacketsPerSecond uint64
 
-	// Grace is how long empty rooms, expected peers and peers without a signaling node stay.
+	// Grace is how long empty rooms and absent peers stay.
 	Grace time.Duration
 	// DrainTimeout is for drains without a deadline.
 	DrainTimeout time.Duration
@@ -54,7 +54,7 @@ func offerLimits(l Limits) offer.Limits {
 // DefaultConfig lacks Node and Boot.
 func DefaultConfig() Config {
 	return Config{
-		// A server must name its address: clients get one, and there may be several networks.
+		// A server must name its address.
 		MediaAddress: "127.0.0.1:0",
 		MediaTCP:     MediaTCPSame,
 		EgressBatch:  true,
@@ -62,15 +62,13 @@ func DefaultConfig() Config {
 		CeilingBitsPerSecond: 800_000_000,
 		// Safe on a small shared machine.
 		CeilingPacketsPerSecond: 100_000,
-		// Longer than a balancer's health checks are apart.
-		Grace: 30 * time.Second,
+		Grace:                   30 * time.Second,
 		// Kubernetes kills after 30 s; 10 s are left for restarts.
 		DrainTimeout: 20 * time.Second,
 		Limits: Limits{
-			Rooms: 5000,
-			// The roster is sent whole: 60 KiB.
+			Rooms:        5000,
 			PeersPerRoom: 300,
-			// 7 x 7 pictures and a few slots of sound.
+			// 7 x 7 pictures and some sound.
 			SlotsPerPeer: 64,
 			// Clients' sockets take at most 256 KiB.
 			SDPBytes: 256 << 10,

@@ -23,9 +23,8 @@ var errConnectionClosed = errors.New("the connection is closed")
 const (
 	// browsers use one or two digits
 	maxMidBytes = 16
-	// that a client may describe
-	maxSources = 32
-	// Packets kept as sent for slots without RTX: 0.6 s of sound, a similar time of a picture.
+	maxSources  = 32
+	// Packets kept for slots without RTX: 0.6 s of sound.
 	repeatedSound, repeatedPicture = 32, 256
 )
 
@@ -36,26 +35,26 @@ type connectionConfig struct {
 	owner        string // unique on the node
 	peer         forward.PeerID
 	canPublish   bool
-	publishable  uint32 // sources, as in control.Attach
+	publishable  uint32 // as in control.Attach
 	canSubscribe bool
-	compatible   bool // DTLS failed before: offer all SRTP profiles
+	compatible   bool // offer all SRTP profiles
 	candidates   []netip.AddrPort
 	mediaTCP     uint16 // 0: none
 	pathStart    uint64 // bits per second of the client's path; 0: unlimited
 	onPath       func() // must not block
-	// onState hears each change in order. It must not call the connection.
+	// onState hears each change in order, and must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
 }
 
-// connection is one RTCPeerConnection. What it sends becomes layers; its receiving m-lines are slots.
+// connection is one RTCPeerConnection.
 type connection struct {
 	connectionConfig
 
 	conn    *transport.Conn
 	path    *bandwidth.Path
 	uplink  *uplink
-	session uint64 // of our descriptions
+	session uint64
 
 	feedback feedbackReader
 
@@ -66,16 +65,16 @@ type connection struct {
 	origin  string     // as in offer.Offer
 	ufrag   string     // of the client's ICE
 	lines   []offer.Section
-	version uint64 // our last description's
+	version uint64
 	sources map[string]forward.Source
 	sent    map[forward.Source]bool // SSRCs named by the last offer
 	slots   map[string]*slot        // by mid
 	bySSRC  map[uint32]*slot        // by media and RTX SSRC
-	named   []uint32                // video SSRCs sent before this connection
+	named   []uint32                // video SSRCs from before this connection
 	upAt    time.Time
 	up      bool // DTLS is up
 	dead    bool // failed or closed: only a new connection helps
-	closed  bool // by us
+	closed  bool
 }
 
 type slot struct {
@@ -103,8 +102,8 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 	return c, nil
 }
 
-// srtpProfiles are what the node offers as DTLS client (RFC 7714, RFC 5764). libwebrtc prefers
-// AES128_CM_HMAC_SHA1_80, six times as costly as AES-128-GCM: it is offered only after a failed handshake.
+// libwebrtc prefers AES128_CM_HMAC_SHA1_80, six times as costly as AES-128-GCM (RFC 7714): it is offered only after a
+// failed handshake.
 func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	if compatible {
 		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
@@ -112,7 +111,6 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
-// accepts reports whether an offer is of this RTCPeerConnection and can be answered.
 func (c *connection) accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +148,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
-		// The same names on every node: a move changes nothing in the page.
+		// The same on every node: a move changes nothing in the page.
 		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid, CNAME: forward.CNAME}
 	}
 	return o.Answer(&answer), nil
@@ -174,7 +172,6 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-// arrange adds slots for new receiving m-lines and removes ended ones.
 func (c *connection) arrange(o *offer.Offer) {
 	var fresh []*slot
 	c.mu.Lock()
@@ -238,8 +235,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	return s
 }
 
-// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs
-// mu.
+// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs mu.
 func (c *connection) newStream(audio bool) string {
 	taken := map[string]bool{}
 	for _, s := range c.slots {
@@ -252,7 +248,7 @@ func (c *connection) newStream(audio bool) string {
 	}
 }
 
-// newSSRC is random (RFC 3550 section 8) and unused here. It needs mu.
+// newSSRC is random (RFC 3550 section 8). It needs mu.
 func (c *connection) newSSRC() uint32 {
 	for {
 		if ssrc := rand.Uint32(); ssrc != 0 && c.bySSRC[ssrc] == nil {
@@ -290,8 +286,7 @@ func (c *connection) StateChanged(state transport.State) {
 	}
 }
 
-// connected starts the slots, because earlier keyframes would be lost, and asks for the client's own before its first
-// packet.
+// connected starts the slots, because earlier keyframes would be lost.
 func (c *connection) connected() {
 	c.mu.Lock()
 	if c.up {

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// discoverFor is about what RFC 8489 section 6.2.1 allows a lossy path. A supervisor then restarts the process.
+	// RFC 8489 section 6.2.1 allows about as long on a lossy path.
 	discoverFor = 10 * time.Second
-	// discoverAgain is the first pause before a repetition; each next is twice as long.
+	// Doubled each time.
 	discoverAgain = 500 * time.Millisecond
-	// discoverOther is what the second family has after the first.
 	discoverOther = 2 * time.Second
 )
 
 var errNotAnswered = errors.New("no STUN server has answered")
 
-// A PortError tells of a NAT that changes the media port's number: clients cannot be told where it is.
+// A PortError tells of a NAT that changes the media port's number.
 type PortError struct {
 	Inside  uint16
 	Outside netip.AddrPort
@@ -36,9 +35,9 @@ func (e *PortError) Error() string {
 	return fmt.Sprintf("the NAT shows UDP port %d of this node as %s: have it map the port one to one", e.Inside, e.Outside)
 }
 
-// Discover asks STUN servers (RFC 8489 section 5) for the media port's addresses outside, one of each family, for
-// Config.AdvertiseIPs. It binds the port meanwhile: call it before New. A family without an answer keeps a public
-// address of this machine.
+// Discover asks STUN servers (RFC 8489 section 5) for the media port's outside addresses, one of each family, for
+// Config.AdvertiseIPs. It binds the port: call it before New. A family without an answer keeps a public address of
+// this machine.
 func Discover(ctx context.Context, cfg Config, servers []string) (ips []string, err error) {
 	bound, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
 	if err != nil {

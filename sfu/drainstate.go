@@ -37,8 +37,8 @@ type draining struct {
 	began, until time.Time
 }
 
-// StartDrain takes no more rooms. Signaling nodes hear of it by gossip and move the open ones. A second call changes
-// the deadline and may add Exit, which only Undrain removes.
+// StartDrain takes no more rooms; signaling nodes move the open ones. A second call changes the deadline and may add
+// Exit, which only Undrain removes.
 func (n *Node) StartDrain(d Drain) {
 	n.mu.Lock()
 	now := time.Now()
@@ -81,7 +81,7 @@ func (n *Node) Undrain() bool {
 	return drained
 }
 
-// DrainChanged signals each change of a drain, for one reader.
+// DrainChanged signals each change, for one reader.
 func (n *Node) DrainChanged() <-chan struct{} { return n.drainNews }
 
 func (n *Node) tellDrain() {

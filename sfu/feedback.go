@@ -27,7 +27,7 @@ const (
 	maxRTCPInPackets = 64 // in one compound
 )
 
-// RTCP is part of transport.Handler. It ignores nonsense.
+// RTCP is part of transport.Handler.
 func (c *connection) RTCP(b []byte, arrived time.Time) {
 	for range maxRTCPInPackets {
 		if len(b) < rtcpHeaderBytes {

@@ -27,7 +27,7 @@ func (r *room) hand(p *peer, raised bool) {
 	}
 }
 
-// keep restores what the room knew of the person: hand, who muted it, grant.
+// keep restores hand, mutes and grant.
 func keep(entry, known *control.Peer) {
 	if entry.GetIdentity() != known.GetIdentity() {
 		return
@@ -44,7 +44,7 @@ func keep(entry, known *control.Peer) {
 	}
 }
 
-// recall restores a peer from others' memory, if both its node and its signaling node are new.
+// recall restores a peer from others' memory, if its node and signaling node are new.
 func (r *room) recall(p *peer, known *control.Peer) {
 	// Nearly always all: each arrival remembers everybody.
 	has := p.entry

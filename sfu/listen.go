@@ -17,7 +17,6 @@ const (
 	MediaTCPOff  = "off"
 )
 
-// socketTries is how many free ports are tried until one is free for UDP and TCP.
 const socketTries = 20
 
 func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
@@ -48,7 +47,7 @@ func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
 	}
 }
 
-// listenTCP listens where UDP is bound; nil: nowhere.
+// nil: nowhere
 func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	bound, ok := udp.(*net.UDPAddr)
 	if !ok || cfg.MediaTCP == MediaTCPOff {
@@ -60,7 +59,7 @@ func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	}
 	network := "tcp"
 	if bound.IP.To4() != nil {
-		network = "tcp4" // as the UDP socket
+		network = "tcp4"
 	}
 	return net.ListenTCP(network, &net.TCPAddr{IP: bound.IP, Port: port, Zone: bound.Zone})
 }

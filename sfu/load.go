@@ -10,14 +10,14 @@ import (
 // Load is what a node measures of itself.
 type Load struct {
 	Seq                     uint64 // one more each report of this boot
-	EgressBitsPerSecond     uint64 // each room's measured or reserved rate, the larger
+	EgressBitsPerSecond     uint64 // each room's measured or reserved, the larger
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	Floor                   headroom.Egress // at the lowest layers, reserved included
-	LimitedSince            time.Time       // when pictures began to be held back; zero: none are
+	Floor                   headroom.Egress // at the lowest layers
+	LimitedSince            time.Time       // zero: no pictures are held back
 }
 
 // A reservation counts whole for half of reservationLife, then less and less.
@@ -48,7 +48,7 @@ const (
 	egressSettles = reservationLife
 )
 
-// tellEgress tells news. Only Node.measure calls it; it skips a busy room.
+// tellEgress skips a busy room. Only Node.measure calls it.
 func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
 	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
@@ -68,7 +68,6 @@ func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	}
 }
 
-// differ reports whether one is more than a quarter off the other.
 func differ(a, b headroom.Egress) bool {
 	return differs(a.BitsPerSecond, b.BitsPerSecond) || differs(a.PacketsPerSecond, b.PacketsPerSecond)
 }
@@ -77,7 +76,7 @@ func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
 const (
 	loadWindow     = time.Second
-	shortestWindow = loadEvery * 9 / 10 // a tick may be early
+	shortestWindow = loadEvery * 9 / 10
 )
 
 // meter turns a counter into a rate. It is not safe for concurrent use.
@@ -86,14 +85,13 @@ type meter struct {
 	count   headroom.Egress // in total
 	rate    headroom.Egress
 	people  [2]int // connected at the end of this window, and of the last
-	covered int    // connected during both: media takes a moment to begin
+	covered int    // during both
 }
 
 func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
 	return m.observeOf(total, 0, now)
 }
 
-// observeOf also counts people who are connected.
 func (m *meter) observeOf(total headroom.Egress, people int, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {

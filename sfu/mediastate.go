@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// maxStatesTold bounds slots and tracks in an answer, some 200 bytes each. People past it come without them.
+// Slots and tracks in an answer, some 200 bytes each.
 const maxStatesTold = 4000
 
-// tellMedia adds at most left media states to peers, and returns how many more may be added.
+// tellMedia adds at most left states, and returns how many more may be added.
 func (r *room) tellMedia(peers []*control.HeldPeer, unplaced map[string][]*control.Stream, left int) int {
 	states := r.media.States()
 	now := time.Now()

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// for one person, whoever asks
 	askUnmuteEvery = 10 * time.Second
-	// More changes are told as one roster: they would overflow a large room's outboxes.
+	// More changes are told as one roster, or a large room's outboxes would overflow.
 	manyChanges = 16
 )
 

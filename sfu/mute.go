@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// for telling the others of one person
 const muteEvery = 200 * time.Millisecond
 
 func (r *room) mute(p *peer, message *control.Mute) {
@@ -42,7 +41,7 @@ func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	}
 }
 
-// setSilenced is a moderator's setMuted. A screen is silenced with its sound.
+// A screen is silenced with its sound.
 func setSilenced(entry *control.Peer, source forward.Source) {
 	setMuted(entry, source, true)
 	if source == forward.SourceScreen {
@@ -62,7 +61,6 @@ func (r *room) renew(p *peer, entry *control.Peer) bool {
 	return true
 }
 
-// rename takes a name that signaling nodes allowed, if it fits.
 func (r *room) rename(p *peer, name string) {
 	entry := rosterCopy(p.entry)
 	entry.Name = name

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// Per media socket and direction: half a second of 64 Mbit/s. The kernel may give less.
+	// Half a second of 64 Mbit/s. The kernel may give less.
 	socketBuffer = 4 << 20
 	loadEvery    = loadWindow / 2
 )
@@ -35,7 +35,7 @@ type Node struct {
 	owner  Owner
 	log    *slog.Logger
 	socket *egress.Conn
-	panics *panics.Guard // what clients and signaling nodes cause
+	panics *panics.Guard
 	// rosters write to the store who is in the rooms.
 	rosters *roster.Writer
 
@@ -45,21 +45,21 @@ type Node struct {
 	drainNews chan struct{}  // capacity 1
 	watchers  atomic.Int32   // Watch streams
 	closers   sync.WaitGroup // closing connections
-	// answering admits one offer per core, so that media gets the cores in between.
+	// answering admits one offer per core.
 	answering chan struct{}
 
 	mu        sync.Mutex // guards the fields below
 	rooms     map[ring.RoomID]*room
-	serving   map[*room]struct{} // open, and handed-over ones that still send
+	serving   map[*room]struct{} // also handed-over ones that still send
 	drain     *draining          // nil: no drain
 	stones    *tombstones
 	reportSeq uint64
-	measured  headroom.Egress // of the socket
+	measured  headroom.Egress
 	socketed  meter
-	// when pictures began to be held back; zero: none are
+	// zero: no pictures are held back
 	limitedSince time.Time
 
-	sharing sharing // Run's
+	sharing sharing // of Run
 
 	reachable reachable
 }
@@ -82,7 +82,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}, nil
 }
 
-// For reading media and for forwarding one room.
+// For reading media, or forwarding one room.
 const maxCores = 8
 
 func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
@@ -96,8 +96,7 @@ func (n *Node) Rosters() *roster.Writer { return n.rosters }
 // MediaAddress is the bound socket's.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
-// Run serves until ctx ends. It closes the media socket first, silently, because clients are about to move; then all
-// rooms.
+// Run serves until ctx ends. It closes the media socket first, silently, because clients are about to move.
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	if _, err := n.candidates(); err != nil {
@@ -109,7 +108,6 @@ func (n *Node) Run(ctx context.Context) error {
 	defer endMedia()
 	broken := make(chan error, 1)
 	media.Go(func() { broken <- n.transport.Run(mediaCtx) })
-	// Rooms end after the socket.
 	roomsCtx, endRooms := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRooms()
 	tick := time.NewTicker(loadEvery)
@@ -186,12 +184,12 @@ func (n *Node) Held() []pin.Holding {
 	return held
 }
 
-// Fence tells of the room's higher pin, without waiting. If it names another boot, the room is handed over, and never
-// served again at or below that fence.
+// Fence tells of a higher pin, without waiting. If that names another boot, the room is handed over, and never served
+// at or below its fence.
 func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher, false) }
 
-// fence reports whether the room was held under a lower fence. live: both nodes are well, and media is forwarded
-// until everybody has left.
+// fence reports whether the room was held under a lower fence. live: both nodes are well, and media flows until
+// everybody has left.
 func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	n.mu.Lock()
 	r, held := n.rooms[room]
@@ -220,7 +218,7 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	return held
 }
 
-// Load is as of the last report.
+// Load is of the last report.
 func (n *Node) Load() Load {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -283,7 +281,6 @@ func (n *Node) measure(now time.Time) {
 	}
 }
 
-// advertised is the media socket's address for the death probe.
 func (n *Node) advertised() string {
 	address := n.socket.LocalAddr().String()
 	if len(n.cfg.AdvertiseIPs) == 0 {

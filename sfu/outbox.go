@@ -6,16 +6,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// 250 joins at once fit. A full outbox ends the stream; the next Attach gets a snapshot.
+// A full outbox ends the stream; the next Attach gets a snapshot.
 const outboxEvents = 256
 
-// outbox buffers an Attach stream: the room's loop fills it without waiting, the stream's writer empties it.
+// The room's loop fills an outbox without waiting; the stream's writer empties it.
 type outbox struct {
 	events chan *control.PeerEvent
 	ended  chan struct{}
 
 	once sync.Once
-	last *control.PeerEvent // may be nil; set before ended is closed
+	last *control.PeerEvent // set before ended is closed
 }
 
 func newOutbox() *outbox {
@@ -39,7 +39,6 @@ func (o *outbox) end(last *control.PeerEvent) {
 	})
 }
 
-// drain writes until the end or the first error.
 func (o *outbox) drain(write func(*control.PeerEvent) error) error {
 	for {
 		select {

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Owner says whether a pin still places its room here. It is asked for each new peer; attached ones stay.
+// Owner says whether a pin still places its room here. It is asked for each new peer.
 type Owner interface {
-	// Confirm returns nil for the room's pin. Errors: pin.ErrFenced (a *pin.FencedError if the higher pin is known),
-	// pin.ErrMissing, else unknown: try again.
+	// Confirm returns nil for the room's pin, else pin.ErrFenced (a *pin.FencedError if the higher pin is known),
+	// pin.ErrMissing, or an unknown error: try again.
 	Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	// Opening returns the pin under which Confirm let room open, or none. It may wait for Confirm; its error is the
 	// context's.

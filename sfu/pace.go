@@ -10,7 +10,7 @@ import (
 const (
 	// Opus sends at most 100.
 	wildAudioPerSecond, wildAudioBurst = 500, 500
-	// 38 Mbit/s; a large screen's keyframe has some 500.
+	// 38 Mbit/s.
 	wildVideoPerSecond, wildVideoBurst = 4000, 2000
 )
 

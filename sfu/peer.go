@@ -15,7 +15,7 @@ const rememberedAnswers = 4
 // peer is one participant. An expected or detached one is forgotten at its deadline.
 type peer struct {
 	id     forward.PeerID
-	joined uint64 // order of arrival
+	joined uint64
 
 	// The room's loop owns the fields below.
 	entry            *control.Peer // replaced, never changed: others may read it
@@ -30,18 +30,18 @@ type peer struct {
 	connected        bool
 	offers           uint64
 	connection       *connection
-	path             uint64 // bits per second, as last told; 0: unlimited
+	path             uint64 // bits per second; 0: unlimited
 	gone             bool
 	told             *control.Peer // entry, as last told
 	toldAt           time.Time
-	reoffers         int // new offers asked for
+	reoffers         int
 	reofferedAt      time.Time
 	telling          bool
 	unmuted          uint32    // sources it unmuted here
-	judged           bool      // changed here, by a moderator or its hand: others' memory is older
+	judged           bool      // changed here: others' memory is older
 	askedAt          time.Time // to unmute
-	came             bool      // with the room from another node
-	arrived          bool      // after a live move it shows this node's media
+	came             bool      // from another node
+	arrived          bool      // shows this node's media after a live move
 
 	negotiation sync.Mutex // held while answering; guards the fields below
 	answers     []answered // the newest last

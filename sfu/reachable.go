@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// tryFor is how long checks are answered once a signaling node asked for credentials. It tries for four seconds.
+	// A signaling node tries for four seconds.
 	tryFor         = 30 * time.Second
-	maxReachers    = 1024 // signaling nodes remembered
+	maxReachers    = 1024
 	maxReachSilent = 16
 )
 
-// reachable lets signaling nodes try whether clients reach the media socket, by ICE checks as browsers send them.
-// Nobody else is answered, so strangers learn nothing.
+// reachable lets signaling nodes check by ICE whether clients reach the media socket. Nobody else is answered.
 type reachable struct {
 	mu     sync.Mutex      // guards the fields below
 	conn   *transport.Conn // nil while nobody tries
@@ -31,7 +30,6 @@ type reachable struct {
 	silent map[string]string // by signaling node, what did not answer; "": nothing
 }
 
-// nobody uses a connection that is only checked.
 type nobody struct{}
 
 func (nobody) RTP(*rtp.Header, []byte, time.Time) {}
@@ -59,7 +57,7 @@ func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*cont
 	return &control.ReachReply{Boot: string(n.cfg.Boot), Media: n.mediaSockets(), Ufrag: credentials.Ufrag, Password: credentials.Password}, nil
 }
 
-// tryable has checks answered for a while. Signaling nodes share credentials: each proved the cluster key.
+// Signaling nodes share credentials: each proved the cluster key.
 func (n *Node) tryable() (transport.Credentials, error) {
 	r := &n.reachable
 	r.mu.Lock()

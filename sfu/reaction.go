@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// At most four events a second.
 	reactEvery = 250 * time.Millisecond
 	// Twice a signaling node's: more comes through several.
 	reactPerSecond = 4
 	reactBurst     = 12
-	// Of one emoji with its joiners; of one event, 50 bytes each.
+	// Of one emoji; of one event.
 	emojiBytes   = 32
 	maxReactions = 1000
 )
 
-// react sends an emoji, with others of the moment, to everybody attached. Nothing is kept.
+// react sends an emoji, with others of the moment, to everybody attached.
 func (r *room) react(p *peer, emoji string) {
 	if emoji == "" || len(emoji) > emojiBytes || !utf8.ValidString(emoji) || p.entry.GetHidden() || !r.reactors.Allow(p.entry.GetIdentity()) {
 		return

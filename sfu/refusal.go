@@ -8,11 +8,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// refusal ends a stream.
 type refusal struct {
 	code    control.Refusal
 	message string
-	current pin.Fence // with REFUSAL_FENCED; zero: unknown
+	current pin.Fence // zero: unknown
 }
 
 func refuse(code control.Refusal, format string, args ...any) *refusal {

@@ -68,5 +68,4 @@ func removedRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
 }
 
-// wasRemoved forgets when the room closes.
 func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

@@ -24,13 +24,12 @@ var (
 )
 
 const (
-	// Past it callers wait for the loop.
 	taskQueue = 64
 	// Consecutive connections share a shard: small rooms have one.
 	shardPeers = 32
-	// Per peer, between two lists of speakers: lists differ often, and go to everybody.
+	// Per peer: speakers change often, and go to everybody.
 	speakersPause = 4 * time.Millisecond
-	// A fenced room's connections live on, so that clients move while media flows.
+	// A fenced room's connections live on while clients move.
 	handOverTime = 5 * time.Second
 	// In a live move: clients connect to the new node first.
 	liveHandOverTime = 15 * time.Second
@@ -38,7 +37,7 @@ const (
 	lingerLook = 250 * time.Millisecond
 )
 
-// room is an open room: a task loop, and the media plane with its own. DESIGN.md has the states.
+// room is an open room: a task loop, and the media plane with its own.
 type room struct {
 	id    ring.RoomID
 	node  *Node
@@ -47,12 +46,12 @@ type room struct {
 	parts []*egress.Batch // the media loop's
 	turn  atomic.Uint32   // connections so far
 	news  *mediaNews
-	book  *roster.Book // writes who is here to the store
+	book  *roster.Book
 	tasks chan func()
 	done  chan struct{}
 
 	opened    time.Time
-	cost      headroom.Egress // reserved for expected people
+	cost      headroom.Egress // reserved
 	least     headroom.Egress // at the lowest layers
 	people    int             // expected
 	comes     float64         // see newcomer
@@ -62,7 +61,7 @@ type room struct {
 
 	current   atomic.Pointer[pin.Pin] // written by the loop
 	peerCount atomic.Int64
-	connected atomic.Int64 // with transport
+	connected atomic.Int64
 
 	meter    meter           // of Node.measure
 	toldAt   time.Time       // when egress was last told; of Node.measure
@@ -74,29 +73,29 @@ type room struct {
 	limit limit // of Node.share
 
 	// The loop owns the fields below.
-	seq       uint64 // last roster event's
+	seq       uint64
 	digest    uint64 // of the roster at digestSeq; 0: none
 	digestSeq uint64
-	egress    *control.Egress // as told
-	limited   bool            // pictures are held back, as told
-	chatSeq   uint64          // last line of chat's
+	egress    *control.Egress
+	limited   bool
+	chatSeq   uint64
 
 	speakers     []forward.Speaker
 	speakersTold time.Time
-	speakersWait bool // a list is scheduled
+	speakersWait bool
 
 	chatters   *connlimit.KeyedLimiter
 	reactors   *connlimit.KeyedLimiter
-	reactions  []*control.Reaction // to be told
-	reactedAt  time.Time           // last told
-	lastHand   int64               // Unix milliseconds of the newest
+	reactions  []*control.Reaction
+	reactedAt  time.Time
+	lastHand   int64 // Unix milliseconds
 	arrival    arrival
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // in the first grace time: not expected back
 	removed    map[forward.PeerID]bool // by an operator; at most maxRemoved
 	emptySince time.Time               // zero: somebody is here
-	ending     *control.PeerEvent      // the streams' last event
+	ending     *control.PeerEvent
 	endNow     bool
 	linger     time.Duration // of connections after the loop
 }
@@ -160,7 +159,7 @@ func (r *room) do(ctx context.Context, task func()) error {
 	}
 }
 
-// post does not wait.
+// post does not wait for the task to run.
 func (r *room) post(task func()) {
 	select {
 	case r.tasks <- task:
@@ -307,7 +306,7 @@ func (r *room) tellNews() {
 	}
 }
 
-// tellSpeakersSoon tells everybody; in a large room, after a pause.
+// tellSpeakersSoon waits in a large room.
 func (r *room) tellSpeakersSoon() {
 	if r.speakersWait {
 		return
@@ -332,7 +331,6 @@ func (r *room) tellSpeakers() {
 	}
 }
 
-// tellPath tells what the node to which the room may move has to know.
 func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	if !differs(bitsPerSecond, p.path) {
 		return
@@ -350,7 +348,6 @@ func (r *room) send(p *peer, event *control.PeerEvent) {
 	r.detach(p)
 }
 
-// detach begins the grace time of a peer without a signaling node.
 func (r *room) detach(p *peer) {
 	p.outbox = nil
 	p.deadline = time.Now().Add(r.node.cfg.Grace)

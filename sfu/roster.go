@@ -105,7 +105,6 @@ func (r *room) supersede(p *peer) {
 	p.outbox = nil
 }
 
-// welcome announces a new peer, and an expected one whose entry changed.
 func (r *room) welcome(a attachment) *peer {
 	id := forward.PeerID(a.entry.GetId())
 	p, expected := r.peers[id]
@@ -134,7 +133,6 @@ func (r *room) welcome(a attachment) *peer {
 	return p
 }
 
-// expect keeps places in a new room for people on their way.
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
 	if now.Sub(r.opened) >= r.node.cfg.Grace {
@@ -197,7 +195,6 @@ func (r *room) present() int {
 	return count
 }
 
-// count updates what Node.measure reads.
 func (r *room) count() {
 	connected := 0
 	for _, p := range r.peers {
@@ -222,7 +219,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 	}
 }
 
-// note tells the store of p, who is present in the grace time and while expected.
+// A peer is present in the grace time and while expected.
 func (r *room) note(p *peer) {
 	if !p.gone {
 		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
@@ -251,7 +248,7 @@ func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	return entries
 }
 
-// digestFor is of rosterFor. Without hidden people it is computed once per change.
+// Without hidden people it is computed once per change.
 func (r *room) digestFor(viewer *peer) uint64 {
 	if viewer.entry.GetHidden() {
 		return control.RosterDigest(r.rosterFor(viewer))
@@ -262,7 +259,7 @@ func (r *room) digestFor(viewer *peer) uint64 {
 	return r.digest
 }
 
-// held describes the room. unplaced, unless nil, gets streams without a track.
+// unplaced, unless nil, gets streams without a track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// The kernel's refusals could be anybody's: each room counts them.

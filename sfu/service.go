@@ -92,7 +92,7 @@ func (s *session) read(stream control.Media_AttachServer) {
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
 	n.log.Debug("signaling node watches", "signaling", request.GetSignalingNode(), "protocol", request.GetVersion())
-	if request.GetSignalingNode() != "" { // else it only asks
+	if request.GetSignalingNode() != "" {
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// of an offer
 const maxIDBytes = 128
 
 // session is an Attach stream that holds a peer.
@@ -107,7 +106,6 @@ func (s *session) logUnknown(message *control.PeerMessage) {
 	}
 }
 
-// end is called when the signaling node's side has ended.
 func (s *session) end() {
 	s.outbox.end(nil)
 	s.room.post(func() {
@@ -183,7 +181,7 @@ type negotiation struct {
 	publishable  uint32
 	canSubscribe bool
 	strikeName   string
-	path         uint64 // as in peer.path
+	path         uint64
 }
 
 var (

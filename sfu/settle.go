@@ -9,7 +9,6 @@ import (
 // How long a room waits for those who come with it in a live move.
 const settleWithin = 8 * time.Second
 
-// arrival is a live move, as the new node sees it.
 type arrival int
 
 const (
@@ -44,7 +43,6 @@ func (r *room) settleIfAll() {
 	r.settle()
 }
 
-// settle tells everybody that the former node is no longer needed.
 func (r *room) settle() {
 	if r.arrival == settled {
 		return

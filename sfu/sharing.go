@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// Longer than a move's keyframes take.
+	// Longer than a move's keyframes.
 	limitedToldAfter = 2 * time.Second
-	// Of all cores; above it packets wait.
+	// Above it packets wait.
 	processorCeiling = 0.95
 	// Bits of a packet of sound, and at least of a lowest layer's.
 	soundPacketBits, lowestPacketBits = 800, 4000
 )
 
-// sharing is Node.share's memory, of Run only.
+// Only Run uses sharing.
 type sharing struct {
 	sharer    share.Sharer
 	sent      meter
 	processor time.Duration // so far
 	at        time.Time
-	busy      float64 // of all cores, since the last call
+	busy      float64 // of all cores
 }
 
 // limit is what Node.share knows of a room.
 type limit struct {
 	begun bool
-	since time.Time // when pictures began to be held back; zero: none are
-	told  bool      // people know it
+	since time.Time // zero: none are held back
+	told  bool
 }
 
 func (n *Node) share(now time.Time) {
@@ -66,8 +66,7 @@ func (n *Node) share(now time.Time) {
 	}
 }
 
-// newcomer is a new room's level, and what share.Room is told of it. A room that begins adds little at first: its people come one by
-// one. It needs mu.
+// newcomer needs mu. A room that begins adds little at first: its people come one by one.
 func (n *Node) newcomer(a attachment, now time.Time) (level forward.Level, comes float64) {
 	if !a.running() {
 		return share.Newcomer(!n.limitedSince.IsZero(), 0), 0

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// mediaNews is what forward said and the room's loop has not taken yet. It is bounded; forward never waits.
+// mediaNews is bounded; forward never waits.
 type mediaNews struct {
 	wake chan struct{}
 
@@ -57,7 +57,7 @@ func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forwar
 	return peers, speakers, spoken
 }
 
-// slotsFor writes a peer's table. A slot with screens' sound is empty for signaling nodes that cannot name it.
+// Screens' sound is hidden from signaling nodes that cannot name it.
 func slotsFor(p *peer, table []forward.Entry) []*control.Slot {
 	if !p.knowsScreenAudio {
 		for i := range table {
@@ -120,7 +120,7 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	return wants
 }
 
-// Above any screen, and sums of areas cannot overflow.
+// Above any screen; sums of areas cannot overflow.
 const maxPixels = 1 << 15
 
 func pixels(n uint32) int { return int(min(n, maxPixels)) }

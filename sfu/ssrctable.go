@@ -10,16 +10,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// Three layers of camera and screen with RTX are 12 SSRCs. A client that moves names them again.
 const maxNamedStreams = 128
 
-// identity is the encoding and m-line of an SSRC.
 type identity struct {
 	mid, rid string
 	repairs  bool // RTX
 }
 
-// ssrcTable identifies a client's SSRCs by offer, header extensions or the client's word.
 type ssrcTable struct {
 	ids     offer.Extensions
 	known   map[uint32]identity
@@ -30,8 +27,7 @@ func newSSRCTable() ssrcTable {
 	return ssrcTable{known: map[uint32]identity{}, repairs: map[uint32]uint32{}}
 }
 
-// learn takes SSRCs from the client's senders. Browsers omit the MID and RID extensions once receiver reports
-// acknowledge an SSRC, so after a move only the client can name them.
+// Browsers omit the MID and RID extensions once an SSRC is acknowledged, so after a move only the client can name it.
 func (t *ssrcTable) learn(senders []*control.Sender) {
 	for _, s := range senders {
 		if s.GetMid() == "" || len(s.GetMid()) > maxMidBytes || len(t.known)+2 > maxNamedStreams {
@@ -46,7 +42,6 @@ func (t *ssrcTable) learn(senders []*control.Sender) {
 	}
 }
 
-// declared adds an m-line's SSRCs that are not known yet.
 func (t *ssrcTable) declared(line *offer.Section) {
 	for _, ssrc := range line.SSRCs {
 		if _, named := t.known[ssrc]; !named && len(t.known) < maxNamedStreams {
@@ -57,7 +52,7 @@ func (t *ssrcTable) declared(line *offer.Section) {
 	maps.Copy(t.repairs, line.Repairs)
 }
 
-// learnExtensions: with BUNDLE an id means the same on all m-lines (RFC 8843 section 9.1).
+// With BUNDLE an id means the same on all m-lines (RFC 8843 section 9.1).
 func (t *ssrcTable) learnExtensions(ids *offer.Extensions) {
 	t.ids.MID = cmp.Or(ids.MID, t.ids.MID)
 	t.ids.RID = cmp.Or(ids.RID, t.ids.RID)
@@ -80,7 +75,7 @@ func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 			who.rid, who.repairs = repaired, true
 		}
 		if !known && len(t.known) < maxNamedStreams {
-			t.known[header.SSRC] = who // browsers soon omit them
+			t.known[header.SSRC] = who
 		}
 		return who, true
 	}

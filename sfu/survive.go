@@ -20,12 +20,11 @@ func (n *Node) closeSoon(closing func()) {
 	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
 }
 
-// survive gives up a task that panics; the loop goes on.
 func (r *room) survive(task func()) {
 	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
 }
 
-// handleOrBreak ends the stream of a message that panics. Who does it twice leaves the room.
+// handleOrBreak ends the stream of a message that panics. Who sends two leaves the room.
 func (s *session) handleOrBreak(message *control.PeerMessage) (goesOn bool) {
 	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
 		s.broke(caught)
@@ -58,7 +57,7 @@ func (r *room) abandon(a attachment) {
 	}
 }
 
-// mediaBroke ends the connection of a peer whose media broke forward. It is forward's OnBroken and must not block.
+// mediaBroke is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
 	select {
 	case r.tasks <- func() { r.endConnection(id) }:

@@ -11,11 +11,10 @@ import (
 const (
 	// Twice a pin's life without refresh: by then no reader has a forbidden pin.
 	tombstoneLife = 2 * time.Hour
-	// About 10 MB. The oldest is forgotten first; the Owner still knows.
+	// About 10 MB.
 	maxTombstones = 50_000
 )
 
-// tombstone forbids a room under its fence and below.
 type tombstone struct {
 	fence pin.Fence
 	code  control.Refusal // the answer
@@ -50,7 +49,6 @@ func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (
 	return found, true
 }
 
-// sweep forgets what expired, and the oldest past the bound.
 func (t *tombstones) sweep(now time.Time) {
 	for len(t.order) > 0 {
 		room := t.order[0]

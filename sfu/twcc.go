@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	// In a report: four times what a path remembers.
 	maxFeedbackPackets = 4096
 	// of arrival times
 	deltaUnit = 250 * time.Microsecond
@@ -21,8 +20,7 @@ const (
 	statusLargeDelta
 )
 
-// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1)
-// without allocating: each subscriber sends it ten times a second.
+// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
 type feedbackReader struct {
 	statuses []uint8
 	report   bandwidth.Report

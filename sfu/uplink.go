@@ -25,7 +25,7 @@ type uplink struct {
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
-	silenced  uint32 // muted sources, as in control.Peer
+	silenced  uint32 // as in control.Peer
 	ssrcs     ssrcTable
 	lines     map[string]*offer.Section // publishing, by mid
 	streams   map[uint32]*stream
@@ -35,7 +35,6 @@ type uplink struct {
 	tickAt    time.Time     // next Tick; zero: none
 }
 
-// stream is an SSRC of a layer or of its RTX.
 type stream struct {
 	identity
 	ssrc     uint32
@@ -43,7 +42,7 @@ type stream struct {
 	source   forward.Source
 	codec    offer.Codec
 	layer    *forward.Layer // nil: the room has not taken it
-	replaced bool           // another SSRC has this encoding now
+	replaced bool
 	pace     *pacing.Limiter
 	config   forward.LayerConfig
 }
@@ -253,7 +252,7 @@ func repairOf(codec *offer.Codec) reception.Repair {
 	}
 }
 
-// misplaced counts a packet without a place. The transport bounds SSRCs.
+// The transport bounds SSRCs.
 func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s := u.unplaced[header.SSRC]
 	if s == nil {
@@ -274,7 +273,7 @@ func (u *uplink) homeless() []*control.Stream {
 	return streams
 }
 
-// Tick is part of transport.Handler: it sends reception's reports.
+// Tick is part of transport.Handler.
 func (c *connection) Tick(now time.Time) {
 	u := c.uplink
 	u.mu.Lock()
@@ -303,7 +302,6 @@ func (u *uplink) sendPLI(ssrc uint32) {
 	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // as in Tick
 }
 
-// sourceOf is what the client named, else by kind.
 func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	if !c.canPublish || line == nil {
 		return "", false

@@ -1,7 +1,6 @@
 package sfu
 
-// vacate frees, if it can, the place of a peer with neither signaling node nor transport. First of the identity with
-// most such places, so that dropped sockets fill no room; then of who was away longest.
+// vacate removes an absent peer, first of the identity with most such places, so that dropped sockets fill no room.
 func (r *room) vacate() bool {
 	away := map[string]int{}
 	for _, p := range r.peers {
@@ -31,5 +30,4 @@ func (r *room) vacate() bool {
 	return true
 }
 
-// away has neither signaling node nor media here.
 func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }

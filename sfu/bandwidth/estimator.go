@@ -5,73 +5,63 @@ import (
 	"time"
 )
 
-// As draft-ietf-rmcat-gcc-02, but a queue is an interval's smallest queueing delay, as in CoDel (RFC 8289). A
-// gradient of delays takes a busy machine's late packets for congestion.
+// As draft-ietf-rmcat-gcc-02, but a queue is an interval's smallest queueing delay (RFC 8289).
 const (
-	// Must hold a few packets of audio.
 	interval      = 250 * time.Millisecond
 	leastPackets  = 5
 	staleInterval = 2 * time.Second // a longer one says nothing
 
-	// Delay above the path's own that no good path keeps up.
+	// Delay above the path's own.
 	standingQueue = 80 * time.Millisecond
-	// A queue drains when the second half's smallest delay is so much lower.
+	// A queue drains when delay falls by so much.
 	draining = 10 * time.Millisecond
-	// A lasting delay without loss is no queue of ours if we send less than this part of what passed before,
+	// Lasting delay without loss is no queue of ours below this part of what passed before,
 	notOurs = 0.7
-	// or if a decrease has not moved it while we send this part.
+	// or if a decrease did not move it.
 	unchanged = 0.9
-	// The smallest delay is the path's own for so long, at most twice: clocks drift.
+	// The smallest delay is the path's own for so long: clocks drift.
 	baseLife = 10 * time.Second
 
-	// The draft's 0.10 is reached now and then by 5 % of random loss.
-	lossIntervals = 6 // over which loss is judged
+	// 5 % of random loss may reach the draft's 0.10.
+	lossIntervals = 6
 	lossPackets   = 100
 	heavyLoss     = 0.12
 
-	// A queue must drain; after mere loss there is none.
-	afterQueue = 0.85
-	afterLoss  = 0.95
-	// Part of the queue's rate that is used once it is gone.
-	recovered = 0.95
-	// When a decrease shows (a lower layer's keyframe must come), and when a probe's queue has drained.
+	afterQueue    = 0.85
+	afterLoss     = 0.95
+	recovered     = 0.95
 	afterDecrease = 500 * time.Millisecond
 	afterProbe    = time.Second
-	// a second, while nearly all of the target is used
-	growth    = 0.08
-	nearlyAll = 0.9
+	growth        = 0.08
+	nearlyAll     = 0.9
 
-	leastTarget = 30_000 // a voice
-	// A path that carried so much is not known to be narrow.
-	mostStart = 100_000_000
+	leastTarget = 30_000
+	mostStart   = 100_000_000
 )
 
-// sample is a packet that arrived. The two times have different clocks.
+// The two times have different clocks.
 type sample struct {
 	sequence      uint16
 	sent, arrived time.Duration
 	bytes         uint32
 }
 
-// delay includes the clocks' unknown difference.
 func (s sample) delay() time.Duration { return s.arrived - s.sent }
 
-// burst is the time within which packets count as sent at once.
 const burst = 5 * time.Millisecond
 
 const never = time.Duration(math.MaxInt64 / 2)
 
-// window is one interval.
 type window struct {
 	first, last     sample
-	smallest        time.Duration // delay
-	early, later    time.Duration // smallest delay of either half
-	bytes           uint64        // after the first packet arrived
-	sentBytes       uint64        // after its burst was sent
+	smallest        time.Duration
+	early, later    time.Duration
+	bytes           uint64 // after the first packet arrived
+	sentBytes       uint64 // after its burst was sent
 	packets, losses int
 }
 
-// rate is the slower of sending and arrival, in bits per second: a burst that waited arrives faster than the path is.
+// rate is in bits per second; a queued burst arrives faster than the path is.
 func (w *window) rate() float64 {
 	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
 	if arrived <= 0 || sent <= 0 {
@@ -102,30 +92,28 @@ func (w *window) add(s sample) {
 	w.packets++
 }
 
-// tally is one interval's.
 type tally struct{ packets, losses int }
 
-// estimator turns samples into a target. It has no clock and no lock.
+// estimator has no clock and no lock.
 type estimator struct {
 	target float64 // bits per second; 0: never congested, unlimited
 
 	now         window
 	past        [lossIntervals]tally
 	pastAt      int
-	base, older time.Duration // smallest delay of this and the last baseLife
+	base, older time.Duration // of this and the last baseLife
 	baseFrom    time.Duration
 	baseKnown   bool
 
 	decreasedAt time.Duration // by sending times
-	before      float64       // target before that decrease
-	stood       time.Duration // smallest delay then
-	passed      float64       // what passed the standing queue then
-	carried     float64       // the same; 0: regained
+	before      float64
+	stood       time.Duration
+	passed      float64 // what passed the standing queue then
+	carried     float64 // the same; 0: regained
 	probing     prober
 }
 
-// newEstimator begins with a target from elsewhere, 0 for none. It does not probe at first: a connection begins with
-// keyframes, on a path that is no wider.
+// target is from elsewhere; 0: none. It does not probe at first: a connection begins with keyframes.
 func newEstimator(target uint64, now time.Duration) estimator {
 	e := estimator{probing: newProber(), decreasedAt: now - afterDecrease}
 	e.probing.ended = now - afterProbe
@@ -146,7 +134,7 @@ func (e *estimator) received(s sample) {
 	if e.now.packets >= leastPackets && e.now.last.arrived-e.now.first.arrived >= interval {
 		e.judge()
 		e.now = window{}
-		e.now.add(s) // also the next one's first
+		e.now.add(s)
 	}
 }
 
@@ -198,7 +186,6 @@ func (e *estimator) judge() {
 	}
 }
 
-// rebase takes the present delay for the path's own.
 func (e *estimator) rebase(w *window) {
 	e.base, e.older, e.baseFrom = w.smallest, w.smallest, w.last.arrived
 }
@@ -225,7 +212,6 @@ func (e *estimator) decrease(to float64, w *window) {
 	e.probing.putOff(w.last.sent)
 }
 
-// grow allows what passed without a queue, and slowly more while the target is used.
 func (e *estimator) grow(rate, seconds float64) {
 	if rate >= nearlyAll*e.target {
 		e.target *= 1 + growth*seconds
@@ -239,7 +225,6 @@ func (e *estimator) settle(now time.Duration) {
 	}
 }
 
-// probe returns the bytes of padding to send.
 func (e *estimator) probe(now time.Duration, wanted float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	e.settle(now)
 	if e.target == 0 || wanted <= e.target {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A second at 1000 packets a second, a power of two. Feedback comes every 50 to 250 ms.
+// A power of two.
 const historyPackets = 1024
 
 // Path is one transport. It is safe for concurrent use.
@@ -26,17 +26,16 @@ type Path struct {
 	begun    time.Time
 
 	mu        sync.Mutex // guards the fields below
-	sequence  uint16     // of the next packet
+	sequence  uint16
 	sentBytes uint64
 	history   [historyPackets]sentPacket
 	clock     remoteClock
 	estimator estimator
-	told      uint64 // see Target
+	told      uint64
 }
 
-// sentPacket awaits feedback.
 type sentPacket struct {
-	at       time.Duration // since the path began
+	at       time.Duration
 	bytes    uint32
 	sequence uint16
 	pending  bool
@@ -48,23 +47,22 @@ type Arrival struct {
 	Delta    time.Duration // since the last received packet
 }
 
-// Report is one feedback message: consecutive packets from Base on.
+// Report is consecutive packets from Base on.
 type Report struct {
 	Base uint16
-	// Reference is when the first delta begins, by the receiver: 24 bits of 64 ms.
+	// Reference is when the first delta begins: 24 bits of 64 ms.
 	Reference uint32
 	Packets   []Arrival
 }
 
-// NewPath begins with so many bits per second, 0 for unknown. Feedback calls onTarget, without a lock, when Target
-// changed.
+// NewPath begins with start bits per second, 0 for unknown. onTarget, called without a lock, hears changes of Target.
 func NewPath(start uint64, onTarget func()) *Path {
 	p := &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator(start, 0)}
 	p.told = uint64(p.estimator.target)
 	return p
 }
 
-// Target is in bits per second, 0 for no limit. It changes by over a twentieth at a time.
+// Target is in bits per second, 0 for no limit.
 func (p *Path) Target() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +97,7 @@ func (p *Path) Feedback(r Report) {
 		sequence := r.Base + uint16(i)
 		sent := &p.history[sequence%historyPackets]
 		if !sent.pending || sent.sequence != sequence {
-			continue // of another turn, or already reported
+			continue
 		}
 		sent.pending = false
 		if packet.Received {
@@ -116,8 +114,7 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// foreign handles a report on packets that this node never sent: a browser that moved with its connection continues
-// the former node's numbers. Ours continue after them, and the estimate begins anew from its target. It needs mu.
+// A browser that moved continues the former node's numbers. foreign needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + uint16(len(r.Packets))
 	if int16(end-p.sequence) <= 0 {
@@ -129,8 +126,7 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Moved says that packets now go another way. Losses of the former way say nothing about it: the estimate begins anew
-// from its target.
+// Moved says that packets now go another way; the estimate begins anew.
 func (p *Path) Moved() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,15 +139,14 @@ func (p *Path) renew() {
 	p.estimator = newEstimator(p.told, time.Since(p.begun))
 }
 
-// Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond; urgent: a
-// picture is paused. It returns bytes of padding to send.
+// Probe returns bytes of padding to send, every few tens of milliseconds; urgent: a picture is paused.
 func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
-// news reports whether the target is worth telling. It needs mu.
+// news needs mu.
 func (p *Path) news() bool {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)
@@ -162,10 +157,9 @@ func (p *Path) news() bool {
 	return true
 }
 
-// remoteClock extends a report's 24 bits.
 type remoteClock struct {
 	known bool
-	last  int64 // 64 ms each, extended
+	last  int64 // 64 ms each
 }
 
 func (c *remoteClock) extend(reference uint32) time.Duration {

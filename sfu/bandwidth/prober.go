@@ -2,30 +2,27 @@ package bandwidth
 
 import "time"
 
-// A probe adds padding to the media, up to twice the target, and measures what passes.
+// A probe adds padding, up to twice the target.
 const (
 	probeTime   = 150 * time.Millisecond
 	probeFactor = 2.0
-	probeMargin = 1.2  // above what is wanted, for a step up
+	probeMargin = 1.2
 	probeTrust  = 0.95 // of what was measured
-	probeGain   = 1.05 // less is nothing
+	probeGain   = 1.05
 	probeWait   = time.Second
-	probeAhead  = 20 * time.Millisecond // one tick: packets go out at once
+	probeAhead  = 20 * time.Millisecond
 
-	// The pause after a probe that found more. It doubles after others: probes on narrow paths delay sound.
+	// The pause; it doubles after vain probes.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
 
-	// For a paused picture: half the pause, and at least its keyframe's rate.
 	probeUrgent = 2 * time.Second
 	urgentRate  = 250_000
 
-	// With fewer packets or more loss a probe says nothing.
 	leastProbePackets = 8
 	mostProbeLoss     = 0.1
 
-	// At once after a late tick.
 	probeBurst = 16 << 10
 )
 
@@ -34,20 +31,19 @@ type probeState uint8
 const (
 	probeIdle probeState = iota
 	probeActive
-	probeWaiting // for feedback
+	probeWaiting
 )
 
-// prober looks for more than the target.
 type prober struct {
 	state   probeState
-	next    time.Duration // not before
-	failed  time.Duration // last in vain, or last decrease
+	next    time.Duration
+	failed  time.Duration
 	backoff time.Duration
 
 	began, ended time.Duration
 	rate         float64
-	before       uint64 // bytes sent before it
-	first, last  uint16 // sequence numbers; last while waiting
+	before       uint64
+	first, last  uint16
 	seen         window
 	complete     bool
 }
@@ -68,7 +64,6 @@ func (p *prober) fail(now time.Duration) {
 	p.backoff = min(2*p.backoff, probeLast)
 }
 
-// padding begins and ends probes and returns the bytes to send.
 func (p *prober) padding(now time.Duration, wanted, target float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	switch p.state {
 	case probeIdle:
@@ -116,7 +111,7 @@ func (p *prober) lost(sequence uint16) {
 	}
 }
 
-// result is what a finished probe found, 0 for nothing.
+// result is 0 for nothing found.
 func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 	if p.state != probeWaiting || !p.complete && now-p.ended < probeWait {
 		return 0, false
@@ -130,7 +125,7 @@ func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 		return 0, true
 	}
 	if found < probeGain*target {
-		p.fail(now) // the path is known now
+		p.fail(now)
 		return found, true
 	}
 	p.next, p.backoff = now+probeAgain, probeFirst

@@ -2,14 +2,13 @@ package descriptor
 
 import "math/bits"
 
-// bitReader reads big-endian bits; past the end zeros, and it is exhausted.
+// bitReader reads big-endian bits, past the end zeros.
 type bitReader struct {
 	bytes     []byte
-	at        int // next bit
+	at        int
 	exhausted bool
 }
 
-// read takes up to 32 bits.
 func (r *bitReader) read(n int) int {
 	value := 0
 	for range n {
@@ -26,7 +25,7 @@ func (r *bitReader) read(n int) int {
 
 func (r *bitReader) flag() bool { return r.read(1) == 1 }
 
-// below reads a number below n: ns(n) of the AV1 specification, section 4.10.7.
+// below reads ns(n) (AV1 specification, section 4.10.7).
 func (r *bitReader) below(n int) int {
 	width := bits.Len(uint(n))
 	short := 1<<width - n

@@ -6,27 +6,27 @@ import (
 	"math/bits"
 )
 
-// ErrMalformed is for bytes that are no dependency descriptor within this package's bounds.
+// ErrMalformed is for all that is no usable dependency descriptor.
 var ErrMalformed = errors.New("malformed dependency descriptor")
 
 const (
 	mandatoryBytes = 3
-	// MaxBytes is what the two-byte form of header extensions holds.
+	// MaxBytes is the two-byte form's limit.
 	MaxBytes = 255
 	// MaxTargets bounds a stream's decode targets.
 	MaxTargets   = 32
 	maxTemplates = 64
 	// MaxLayers bounds spatial layers, and temporal ones.
 	MaxLayers = 8
-	// MaxReferences bounds direct references; AV1 and VP9 have fewer.
+	// MaxReferences bounds direct references.
 	MaxReferences = 16
 )
 
 // Frame describes the frame of a packet. Bit d of a mask is decode target d.
 type Frame struct {
-	First, Last bool   // the packet is its first, its last
+	First, Last bool   // of the frame's packets
 	Number      uint16 // wraps
-	Known       bool   // the structure is known; else nothing below is set
+	Known       bool   // else nothing below is set
 	Keyframe    bool   // a coded video sequence begins
 
 	Spatial, Temporal uint8
@@ -40,15 +40,15 @@ type Frame struct {
 	referenceCount uint8
 }
 
-// References are the frames that this one needs, as differences to their numbers.
+// References are the needed frames, as differences to their numbers.
 func (f *Frame) References() []uint16 { return f.references[:f.referenceCount] }
 
-// Reader reads one RTP stream's descriptors as they arrive. Its zero value is ready.
+// Reader reads one RTP stream's descriptors. Its zero value is ready.
 type Reader struct {
 	structure *Structure
 	before    *Structure // for late packets
 	active    uint32
-	newest    uint16 // number of the frame that said what is active
+	newest    uint16 // of the frame that set active
 }
 
 // Read does not keep b.
@@ -65,7 +65,7 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 	if len(b) > mandatoryBytes {
 		attached, active := in.flag(), in.flag()
 		custom.indications, custom.references = in.flag(), in.flag()
-		in.read(1) // custom chains
+		in.read(1)
 		if attached {
 			if err := r.attach(&in, f); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 		return nil
 	}
 	t := s.template(id)
-	f.Structure, f.Spatial, f.Temporal, f.Active = s, t.layer.Spatial, t.layer.Temporal, r.active&s.all() // s may be the one before
+	f.Structure, f.Spatial, f.Temporal, f.Active = s, t.layer.Spatial, t.layer.Temporal, r.active&s.all()
 	i := t.indications
 	if custom.indications {
 		i = readIndications(&in, s.TargetCount())
@@ -99,7 +99,7 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 	return nil
 }
 
-// Chromium repeats the same structure with each keyframe.
+// Chromium repeats the structure with each keyframe.
 func (r *Reader) attach(in *bitReader, f *Frame) error {
 	var s Structure
 	if err := s.read(in); err != nil {
@@ -134,7 +134,6 @@ func (r *Reader) structureOf(id int) *Structure {
 	return nil
 }
 
-// Custom references have 4, 8 or 12 bits; length 0 ends them.
 func (f *Frame) readReferences(in *bitReader) {
 	for size := in.read(2); size > 0; size = in.read(2) {
 		difference := in.read(4*size) + 1

@@ -1,6 +1,6 @@
 package descriptor
 
-// Layer has the lowest layers as 0.
+// Layer counts from 0.
 type Layer struct{ Spatial, Temporal uint8 }
 
 // Resolution is in pixels.
@@ -10,7 +10,7 @@ type Resolution struct{ Width, Height int }
 type Structure struct {
 	offset      uint8 // id of the first template
 	templates   [maxTemplates]template
-	count       int // of templates
+	count       int
 	targets     [MaxTargets]Layer
 	targetCount int
 	spatial     int // layers
@@ -109,7 +109,6 @@ func (t *template) readReferences(in *bitReader) bool {
 	return true
 }
 
-// passChains skips the chains, which tell receivers what they lost.
 func (s *Structure) passChains(in *bitReader) {
 	chains := in.below(s.targetCount + 1)
 	if chains == 0 {
@@ -123,7 +122,6 @@ func (s *Structure) passChains(in *bitReader) {
 	}
 }
 
-// A decode target's layer is the highest of its frames.
 func (s *Structure) findTargets() {
 	for i := range s.count {
 		t := &s.templates[i]

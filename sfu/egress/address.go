@@ -11,8 +11,7 @@ type Address struct {
 // UDP is a UDP address.
 func UDP(at netip.AddrPort) Address { return Address{AddrPort: at} }
 
-// Frame names a picture's packets, useless without each other: a stream in the upper half, its frame in the lower. 0
-// is sound and checks, which are left out last.
+// Frame names a picture's packets, useless without each other: a stream and its frame. 0: sound and checks.
 type Frame uint64
 
 // FrameOf names a stream's frame.

@@ -7,20 +7,18 @@ import (
 )
 
 const (
-	// Of one write to TCP.
 	blockBytes = 16 << 10
-	// No picture begins while so much waits, or something for so long: late pictures are useless, and the path's
-	// estimate soon asks for less.
+	// No picture begins while so much waits, or something for so long: late pictures are useless.
 	pictureBytes = 512 << 10
 	pictureAge   = 500 * time.Millisecond
-	// A begun picture, and other packets, may fill the backlog so far.
+	// A begun picture, and other packets, may fill so much.
 	startedBytes = 896 << 10
 	backlogBytes = 1 << 20
 )
 
-// block is packets as written, each behind its length.
+// block is packets, each behind its length.
 type block struct {
-	since   time.Time // when the first came
+	since   time.Time
 	packets int
 	bytes   []byte
 }
@@ -29,18 +27,17 @@ func newBlocks() *sync.Pool {
 	return &sync.Pool{New: func() any { return &block{bytes: make([]byte, 0, blockBytes)} }}
 }
 
-// backlog waits for one TCP connection. Whole frames are left out first. It needs a lock around it.
+// backlog needs a lock around it.
 type backlog struct {
 	spare   *sync.Pool
-	blocks  []*block // the oldest first
-	taken   bool     // the oldest is being written
-	waiting int      // bytes
-	behind  bool     // no pictures until all is written
+	blocks  []*block // oldest first
+	taken   bool
+	waiting int  // bytes
+	behind  bool // no pictures until all is written
 	frames  map[uint32]newestFrame
-	dropped uint64 // packets
+	dropped uint64
 }
 
-// newestFrame is the decision on a stream's newest frame.
 type newestFrame struct {
 	frame Frame
 	out   bool
@@ -71,7 +68,7 @@ func (b *backlog) put(frame Frame, packet []byte, now time.Time) bool {
 	return true
 }
 
-// leavesOut decides as on the frame's first packet, unless room ends amid it.
+// leavesOut decides on the frame's first packet, unless room ends amid it.
 func (b *backlog) leavesOut(frame Frame, size int, now time.Time) bool {
 	if b.frames == nil {
 		b.frames = map[uint32]newestFrame{}
@@ -90,7 +87,7 @@ func (b *backlog) late(now time.Time) bool {
 	return b.behind
 }
 
-// take leaves the oldest block in the backlog until done; nil: none.
+// take leaves the block in the backlog until done; nil: none.
 func (b *backlog) take() *block {
 	if len(b.blocks) == 0 {
 		return nil
@@ -99,7 +96,6 @@ func (b *backlog) take() *block {
 	return b.blocks[0]
 }
 
-// done is called when the block taken was written.
 func (b *backlog) done() {
 	written := b.blocks[0]
 	n := copy(b.blocks, b.blocks[1:])

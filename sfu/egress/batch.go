@@ -1,7 +1,6 @@
 package egress
 
-// Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: each loop has its
-// own.
+// Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use.
 type Batch struct {
 	conn   *Conn
 	socket *socket
@@ -9,7 +8,7 @@ type Batch struct {
 	queue  *queue
 }
 
-// NewBatch makes a batch on one of the sockets in turn. It takes memory only while used.
+// NewBatch makes a batch on one of the sockets.
 func (c *Conn) NewBatch() *Batch {
 	turn := int(c.batches.Add(1)-1) % len(c.sockets)
 	return &Batch{conn: c, socket: c.sockets[turn]}
@@ -28,8 +27,7 @@ func (b *Batch) End() {
 	b.release()
 }
 
-// Space is room for a packet of so many bytes, until the next call; shorter only if no batch is that large. It may
-// send what is in the batch.
+// Space is room for a packet, until the next call; shorter only if no batch is that large. It may send the batch.
 func (b *Batch) Space(size int) []byte {
 	if b.queue == nil {
 		b.queue = b.conn.queue()
@@ -40,8 +38,7 @@ func (b *Batch) Space(size int) []byte {
 	return b.queue.space(size)
 }
 
-// Put sends the first n bytes of the last Space at End, or at once without Begin. Errors at End are only counted. A
-// slow TCP connection loses whole frames first.
+// Put sends the first n bytes of the last Space at End, or at once without Begin. Errors at End are only counted.
 func (b *Batch) Put(n int, to Address, frame Frame) error {
 	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // net must look the zone's number up
 		b.queue.add(n, to, frame)
@@ -72,31 +69,29 @@ func (b *Batch) release() {
 	b.queue = nil
 }
 
-// Of one batch: about a core's cache, because the kernel reads packets again. A full batch is sent before End.
+// About a core's cache.
 const (
 	batchPackets = 256
 	batchBytes   = 256 << 10
 )
 
-// queue is packets by destination.
 type queue struct {
-	arena   []byte // never grows: slices of it stay valid
+	arena   []byte // never grows: slices stay valid
 	packets []queued
 	flows   []flow
 	byTo    map[Address]int // index into flows
-	latest  int             // the last packet's flow
+	latest  int
 	outbox  *outbox
 }
 
-// flow is a destination's packets in order.
 type flow struct {
 	to          Address
 	first, last int // index into packets
 }
 
 type queued struct {
-	start, end int // in the arena
-	next       int // next of the flow; 0: none, as packet 0 is a first
+	start, end int
+	next       int // 0: none, as packet 0 is a first
 	frame      Frame
 }
 
@@ -120,7 +115,7 @@ func (q *queue) add(n int, to Address, frame Frame) {
 	start, at := len(q.arena), len(q.packets)
 	q.arena = q.arena[:start+n]
 	q.packets = append(q.packets, queued{start: start, end: start + n, frame: frame})
-	if at > 0 && q.flows[q.latest].to == to { // a frame for one viewer
+	if at > 0 && q.flows[q.latest].to == to {
 		q.extend(q.latest, at)
 		return
 	}

@@ -18,13 +18,13 @@ import (
 	"sync/atomic"
 )
 
-// Conn is an address, of UDP sockets and perhaps of TCP, that counts what it sends. It is safe for concurrent use.
+// Conn is an address of UDP sockets and perhaps TCP. It is safe for concurrent use.
 type Conn struct {
 	counters
 	sockets []*socket
 	streams *streams // nil: no TCP
 	gathers bool
-	batches atomic.Uint32 // so far, to choose a socket
+	batches atomic.Uint32
 
 	mu    sync.Mutex // guards spare
 	spare []*queue
@@ -36,25 +36,25 @@ type socket struct {
 	sender sender
 }
 
-// Unused batches that keep memory: about as many as send at once.
+// Unused batches that keep memory.
 const maxSpare = 8
 
 type counters struct {
 	packets, bytes, calls, errors, refused, dropped atomic.Uint64
 }
 
-// Options are for a Conn's batches and TCP.
+// Options are a Conn's.
 type Options struct {
-	// Gather sends what is between Begin and End together (sendmmsg, on Linux).
+	// Gather sends what is between Begin and End together (sendmmsg, Linux).
 	Gather bool
-	// Segment lets the kernel cut a message into packets of one size (UDP_SEGMENT, Linux 4.18). They leave the
-	// network card back to back, which not every path likes.
+	// Segment lets the kernel cut a message into packets (UDP_SEGMENT, Linux 4.18). They leave back to back, which not
+	// every path likes.
 	Segment bool
-	// Streams also takes TCP connections; nil: none. The Conn closes it.
+	// Streams takes TCP connections; nil: none. The Conn closes it.
 	Streams *net.TCPListener
 }
 
-// New wraps unconnected UDP sockets of one address, as from Listen.
+// New wraps unconnected UDP sockets of one address.
 func New(options Options, sockets ...*net.UDPConn) *Conn {
 	c := &Conn{gathers: options.Gather}
 	for _, conn := range sockets {
@@ -90,7 +90,7 @@ func (c *Conn) Streams() int {
 	return len(c.streams.all)
 }
 
-// Close closes every socket and TCP connection.
+// Close closes everything.
 func (c *Conn) Close() error {
 	var faults []error
 	if c.streams != nil {
@@ -110,9 +110,9 @@ func (c *Conn) Readers() int {
 	return len(c.sockets)
 }
 
-// Receive gives take a socket's packets, for the time of the call, until Close; then it returns an error that is
-// net.ErrClosed. Each reader, below Readers, has its own goroutine. The last is for TCP, if taken: each connection
-// calls take itself, and gone after its last packet.
+// Receive gives take a socket's packets, for the time of the call, until Close; then its error is net.ErrClosed. Each
+// reader, below Readers, has its own goroutine. The last is for TCP: each connection calls take itself, and gone after
+// its last packet.
 func (c *Conn) Receive(reader int, take func(b []byte, from Address), gone func(from Address)) error {
 	if reader == len(c.sockets) {
 		return c.streams.receive(take, gone)
@@ -120,7 +120,7 @@ func (c *Conn) Receive(reader int, take func(b []byte, from Address), gone func(
 	return receive(c.sockets[reader].UDPConn, func(b []byte, from netip.AddrPort) { take(b, UDP(from)) })
 }
 
-// Write sends one packet at once, without allocating or waiting for TCP.
+// Write sends one packet at once, without waiting for TCP.
 func (c *Conn) Write(b []byte, to Address) (int, error) { return c.write(b, to, 0) }
 
 func (c *Conn) write(b []byte, to Address, frame Frame) (int, error) {
@@ -179,13 +179,13 @@ func (c *counters) count(n int, err error) {
 	c.bytes.Add(uint64(n))
 }
 
-// Stats count since the Conn was made.
+// Stats count since New.
 type Stats struct {
 	Packets uint64
 	Bytes   uint64 // without IP, UDP and TCP headers
 	Calls   uint64
 	Errors  uint64 // refused by the kernel
-	Refused uint64 // of these the gathered ones, of which writers do not know
+	Refused uint64 // gathered ones among these
 	Dropped uint64 // by slow TCP connections
 }
 

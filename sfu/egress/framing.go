@@ -7,14 +7,12 @@ import (
 )
 
 const (
-	// A datagram's most.
 	maxPacket = 1500
 	// The length before each packet (RFC 4571).
 	headerBytes = 2
-	// Buffers before and after a connection has shown whose it is; a read takes several packets.
+	// Buffers before and after Admit.
 	strangerRoom, clientRoom = headerBytes + maxPacket, 16 << 10
-	// Read before that: some 40 checks.
-	strangerBytes = 8 << 10
+	strangerBytes            = 8 << 10
 )
 
 var errLongPacket = errors.New("a packet is longer than any that is read here")
@@ -23,7 +21,7 @@ var errLongPacket = errors.New("a packet is longer than any that is read here")
 type unframer struct {
 	from       io.Reader
 	buffer     []byte
-	start, end int // not given out yet
+	start, end int
 	total      int
 }
 
@@ -60,7 +58,7 @@ func (u *unframer) next() ([]byte, error) {
 	}
 }
 
-// have reads until wanted bytes are there. The buffer holds the longest packet.
+// The buffer holds the longest packet.
 func (u *unframer) have(wanted int) error {
 	if u.start == u.end {
 		u.start, u.end = 0, 0

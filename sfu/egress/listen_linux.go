@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen binds several sockets to one address; port 0 takes a free one. A sender's packets come to one socket while
-// none is closed. The first is bound alone, so that a used address is refused. Fewer sockets may come with an error.
+// Listen binds several sockets to one address; port 0 takes a free one. A sender's packets come to one socket.
+// The first is bound alone, so that a used address is refused. Fewer sockets may come with an error.
 func Listen(address *net.UDPAddr, sockets int) ([]*net.UDPConn, error) {
 	first, err := net.ListenUDP("udp", address)
 	if err != nil {

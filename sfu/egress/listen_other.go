@@ -4,7 +4,7 @@ package egress
 
 import "net"
 
-// Listen binds one socket: only Linux shares an address among several.
+// Listen binds one socket.
 func Listen(address *net.UDPAddr, _ int) ([]*net.UDPConn, error) {
 	socket, err := net.ListenUDP("udp", address)
 	if err != nil {

@@ -12,15 +12,12 @@ import (
 )
 
 const (
-	// Of a call.
 	receiveMessages = 32
-	// Of a message: the kernel joins packets of one sender and length (UDP_GRO).
+	// The kernel joins packets of one sender and length (UDP_GRO).
 	receiveBytes = 1 << 16
-	// For joined packets' length.
 	controlBytes = 32
 )
 
-// receiver uses recvmmsg on one socket.
 type receiver struct {
 	take     func(b []byte, from netip.AddrPort)
 	messages [receiveMessages]unix.Mmsghdr
@@ -45,7 +42,7 @@ func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error 
 		h.SetIovlen(1)
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // else each comes singly
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1)
 	})
 	if err := raw.Read(r.empty); err != nil {
 		return err
@@ -53,7 +50,7 @@ func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error 
 	return r.errno
 }
 
-// empty takes what waits. False: nothing does, call again on news. True: the kernel refuses.
+// False: nothing waits. True: the kernel refuses.
 func (r *receiver) empty(fd uintptr) bool {
 	for {
 		for i := range r.messages {
@@ -80,7 +77,6 @@ func (r *receiver) empty(fd uintptr) bool {
 	}
 }
 
-// deliver hands on a message's packets, several if joined.
 func (r *receiver) deliver(i int) {
 	b := unsafe.Slice(r.vectors[i].Base, r.messages[i].Len)
 	from := addressOf(&r.names[i])
@@ -107,7 +103,7 @@ func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	return netip.AddrPortFrom(address, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(port))[:]))
 }
 
-// segmentOf is the length of joined packets, of which the last may be shorter; 0: a single one.
+// segmentOf is the length of joined packets; 0: a single one.
 func segmentOf(control []byte) int {
 	const data = unix.SizeofCmsghdr
 	if len(control) < data+4 {

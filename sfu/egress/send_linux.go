@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// Of a message that the kernel cuts up: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535
-	// bytes.
+	// UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535 bytes.
 	maxSegments       = 64
 	maxSegmentedBytes = 65000
 )
 
-// sender sends batches with sendmmsg, several at a time: datagrams take no lock on the socket.
+// sender uses sendmmsg: datagrams take no lock on the socket.
 type sender struct {
 	conn     *net.UDPConn
 	raw      syscall.RawConn
@@ -45,22 +44,21 @@ func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool 
 	return err == nil && unknown == nil
 }
 
-// outbox is a batch for sendmmsg. Nothing in it grows: the parts point at each other.
+// Nothing in an outbox grows: the parts point at each other.
 type outbox struct {
 	messages []unix.Mmsghdr
-	runs     []run // by message
+	runs     []run
 	vectors  []unix.Iovec
 	names    []unix.RawSockaddrInet6 // of either family
 	control  []byte
-	sent     int // messages
+	sent     int
 
-	try   func(fd uintptr)      // call, made once
-	retry func(fd uintptr) bool // call, false while the socket's buffer is full
-	taken int                   // messages, by the last call
-	errno syscall.Errno         // the last call's
+	try   func(fd uintptr)
+	retry func(fd uintptr) bool // false while the socket's buffer is full
+	taken int
+	errno syscall.Errno
 }
 
-// run is one message's packets.
 type run struct {
 	flow, first    int
 	packets, bytes int
@@ -72,8 +70,7 @@ func newOutbox() *outbox {
 		runs:     make([]run, 0, batchPackets),
 		vectors:  make([]unix.Iovec, 0, batchPackets),
 		names:    make([]unix.RawSockaddrInet6, 0, batchPackets),
-		// Only messages of several packets have one.
-		control: make([]byte, 0, batchPackets/2*unix.CmsgSpace(2)),
+		control:  make([]byte, 0, batchPackets/2*unix.CmsgSpace(2)),
 	}
 	o.try = o.call
 	o.retry = func(fd uintptr) bool { o.call(fd); return o.errno != unix.EAGAIN }
@@ -120,13 +117,12 @@ func (s *sender) settle(q *queue) {
 		o.sent += o.taken
 	case unix.EINTR:
 	default:
-		s.refused(q, o.sent, o.errno) // the first one not sent
+		s.refused(q, o.sent, o.errno)
 		o.sent++
 	}
 }
 
-// addFlow makes a message of each run of packets of one size, the last perhaps shorter; of each packet where the
-// kernel does not cut.
+// addFlow makes a message of each run of packets of one size.
 func (s *sender) addFlow(q *queue, index int) {
 	o, f := q.outbox, &q.flows[index]
 	name := o.name(f.to.AddrPort, s.ipv6)
@@ -166,7 +162,7 @@ func (s *sender) addFlow(q *queue, index int) {
 	}
 }
 
-// addPayload adds a packet, joined with the one before if they adjoin in memory.
+// addPayload joins packets that adjoin in memory.
 func (o *outbox) addPayload(payload []byte, begin int) {
 	base := unsafe.SliceData(payload)
 	if last := len(o.vectors) - 1; last >= begin {
@@ -215,8 +211,7 @@ func (s *sender) delivered(runs []run) {
 	s.counters.bytes.Add(uint64(bytes))
 }
 
-// refused sends a message packet by packet. EIO: this way out has no checksum offload and cannot cut at all, so that
-// is switched off.
+// refused sends a message packet by packet. EIO: this way out cannot cut.
 func (s *sender) refused(q *queue, message int, err error) {
 	r := q.outbox.runs[message]
 	if r.packets == 1 {

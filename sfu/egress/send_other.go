@@ -4,12 +4,10 @@ package egress
 
 import "net"
 
-// outbox is empty: there is no call for several packets.
 type outbox struct{}
 
 func newOutbox() *outbox { return nil }
 
-// sender sends singly.
 type sender struct {
 	conn     *net.UDPConn
 	counters *counters

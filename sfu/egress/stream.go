@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// Until Admit: browsers check at once.
+	// Until Admit.
 	defaultStrangerTime = 10 * time.Second
-	// For one block: 13 kbit/s carry no call.
+	// For one block.
 	defaultWriteTime = 10 * time.Second
 )
 
-// Stream is a client's TCP connection. Writing never waits: late frames are left out whole. When even sound has no
-// room, or the kernel takes nothing for 10 s, the connection is closed. It is safe for concurrent use.
+// Stream is a client's TCP connection. Writing never waits: late frames are left out whole. Without room for sound, or
+// after 10 s without progress, it is closed. It is safe for concurrent use.
 type Stream struct {
 	of       *streams
 	conn     *net.TCPConn
 	pending  *connlimit.Pending
 	admitted atomic.Bool
-	wake     chan struct{} // capacity 1
+	wake     chan struct{}
 	ended    chan struct{}
 
 	mu      sync.Mutex // guards the fields below
@@ -32,16 +32,16 @@ type Stream struct {
 	closed  bool
 }
 
-// Admit notes that a client has shown who it is: its connection lasts until Close.
+// Admit notes that a client has shown who it is.
 func (s *Stream) Admit() {
 	if !s.admitted.CompareAndSwap(false, true) {
 		return
 	}
 	s.pending.Done()
-	_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection
+	_ = s.conn.SetReadDeadline(time.Time{})
 }
 
-// Close loses what is not written yet.
+// Close loses what is not written.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,6 @@ func (s *Stream) rouse() {
 	}
 }
 
-// write runs until Close.
 func (s *Stream) write() {
 	defer s.Close()
 	for {
@@ -130,7 +129,7 @@ func (s *Stream) write() {
 			}
 			continue
 		}
-		_ = s.conn.SetWriteDeadline(time.Now().Add(s.of.writeTime)) // fails only on a closed connection, as Write does
+		_ = s.conn.SetWriteDeadline(time.Now().Add(s.of.writeTime))
 		_, err := s.conn.Write(next.bytes)
 		s.of.counters.wrote(next, err)
 		if err != nil {

@@ -11,26 +11,23 @@ import (
 )
 
 const (
-	// TCP connections that have shown nothing, in all and of one address; a new one drops the oldest. Clients show
-	// themselves within a round trip, and may share an address.
+	// TCP connections that have shown nothing, in all and of one address; a new one drops the oldest.
 	strangers, strangersOfOne = 1024, 128
-	// After the kernel refused to accept, perhaps for want of files.
+	// After the kernel refused to accept.
 	refusedPause = 100 * time.Millisecond
-	// In the kernel beside what is under way: the rest can still be left out.
+	// In the kernel; the rest can still be left out.
 	unsentBytes = 32 << 10
 )
 
-// streams are an address's TCP connections.
 type streams struct {
-	listener *net.TCPListener
-	limiter  *connlimit.Limiter
-	spare    *sync.Pool
-	counters *counters
-	// As the constants; shorter in tests.
+	listener                *net.TCPListener
+	limiter                 *connlimit.Limiter
+	spare                   *sync.Pool
+	counters                *counters
 	strangerTime, writeTime time.Duration
 
 	ended   chan struct{}
-	writing sync.WaitGroup // connections' goroutines
+	writing sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	all    map[*Stream]struct{}
@@ -44,7 +41,7 @@ func newStreams(listener *net.TCPListener, counters *counters) *streams {
 	}
 }
 
-// receive accepts until close, and returns after all connections. take and gone are Conn.Receive's.
+// receive returns after all connections.
 func (s *streams) receive(take func([]byte, Address), gone func(Address)) error {
 	defer s.writing.Wait()
 	defer s.close()
@@ -75,7 +72,6 @@ func (s *streams) receive(take func([]byte, Address), gone func(Address)) error 
 	}
 }
 
-// add fails after close.
 func (s *streams) add(conn *net.TCPConn) (Address, bool) {
 	keepLittle(conn)
 	stream := &Stream{of: s, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), backlog: backlog{spare: s.spare}}

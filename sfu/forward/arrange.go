@@ -36,7 +36,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	if pair {
 		r.assignment.pair(r, sub)
 	}
-	// Only a budget ties slots together: else a slot that shows the same keeps its layer.
+	// Only a budget ties slots together.
 	all := anew || r.layersChanged || sub.budget > 0
 	if anew || r.layersChanged || sub.moved {
 		r.chooseTargets(sub, now, all)
@@ -54,7 +54,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	sub.changed, sub.moved = false, false
 }
 
-// unseated reports whether a speaker has no slot. Else a change of speakers moves nobody.
+// Only an unseated speaker moves slots.
 func (r *Room) unseated(sub *subscriber, kind Kind) bool {
 	group, k := sub.group(kind), r.ranking(kind)
 	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
@@ -92,7 +92,6 @@ func (r *Room) tell(sub *subscriber) bool {
 	return true
 }
 
-// tellMoved is tell when only entries of the same slots changed.
 func (r *Room) tellMoved(sub *subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +107,6 @@ func (s *Slot) told() Entry {
 	return e
 }
 
-// chooseTargets chooses layers for all slots, or for reassigned ones.
 func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 	slots := sub.slots
 	if !all {
@@ -145,7 +143,7 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 		d.cut = d.chosen < min(d.held, d.top)
 	}
 	if r.restrain(r.demands) {
-		sub.short = 0 // a wider path would not help
+		sub.short = 0
 	}
 	if r.adding != nil {
 		r.adding.Sound += audio
@@ -173,7 +171,7 @@ func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	}
 }
 
-// demand lists what a slot could show of its entry; false: nothing.
+// false: nothing to show.
 func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	p := r.shown(s)
 	if p == nil || len(p.layers) == 0 || s.wanted.hidden {
@@ -190,13 +188,12 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 			}
 		}
 		if d.held < 0 {
-			d.held = d.top // above what is wanted now, or silent
+			d.held = d.top
 		}
 	}
 	return d, true
 }
 
-// ladder is computed once a look, for all subscribers.
 func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	if p.looked != look {
 		p.looked, p.whole = look, p.whole[:0]

@@ -13,12 +13,11 @@ type trackKey struct {
 
 func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
 
-// Ranks of what may be shown, best first.
 const (
-	rankShown  = iota // wanted, or anything without a view
-	rankHeld          // its publisher is expected back
-	rankMuted         // a picture is expected
-	rankHidden        // hidden by the page: a place saves time later
+	rankShown  = iota
+	rankHeld   // its publisher is expected back
+	rankMuted  // a picture is expected
+	rankHidden // hidden by the page
 )
 
 type choice struct {
@@ -28,8 +27,7 @@ type choice struct {
 	placed bool
 }
 
-// assignment assigns one subscriber's slots of one kind. Its slices are scratch, and marks on publications replace
-// maps: the cost grows with the slots, not with the room.
+// Marks replace maps: the cost grows with the slots, not with the room.
 type assignment struct {
 	room    *Room
 	sub     *subscriber
@@ -38,19 +36,17 @@ type assignment struct {
 	now     time.Time
 
 	shown   []*publication // by slot; nil: nothing
-	choices []choice       // best first
+	choices []choice
 	kept    []*publication
-	moved   []*Slot // of both kinds, reassigned
-	seen    uint64  // marks the choices
+	moved   []*Slot
+	seen    uint64
 }
 
-// candidate reports whether p is another peer's, in a codec that the subscriber has.
 func (a *assignment) candidate(p *publication) bool {
 	return p.key.peer != a.sub.peer && a.slots[0].takes(p.layers[0])
 }
 
-// assign keeps in place what is still important and fills free slots by importance. scarce: there are more candidates
-// than slots.
+// scarce: more candidates than slots.
 func (a *assignment) assign(kind Kind) (scarce bool) {
 	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.room.mark()
 	for _, s := range a.slots {
@@ -81,8 +77,8 @@ func (a *assignment) assign(kind Kind) (scarce bool) {
 	return scarce
 }
 
-// sounds shows everybody while they fit. Else screens' sound has up to half of the slots, and a speaker replaces
-// whoever has been silent longest. A speaker is never replaced, so slots do not flicker.
+// sounds shows everybody while they fit. Else screens have up to half of the slots, and a speaker replaces whoever was
+// silent longest.
 func (a *assignment) sounds(scarce bool) {
 	if scarce {
 		a.shared((len(a.slots) + 1) / 2)
@@ -111,7 +107,6 @@ func (a *assignment) wanted() {
 	slices.SortStableFunc(a.choices, func(a, b choice) int { return cmp.Compare(a.rank, b.rank) })
 }
 
-// pictures chooses without a view: screens first, then cameras as sounds does.
 func (a *assignment) pictures() {
 	a.shared(len(a.slots))
 	a.mostSpoken(len(a.slots) - len(a.choices))
@@ -136,7 +131,6 @@ func (a *assignment) shared(n int) {
 	}
 }
 
-// choose ignores what is chosen already.
 func (a *assignment) choose(p *publication, rank int) {
 	if p.chosen != a.seen {
 		p.chosen = a.seen
@@ -144,7 +138,6 @@ func (a *assignment) choose(p *publication, rank int) {
 	}
 }
 
-// rest chooses by arrival.
 func (a *assignment) rest(all bool) {
 	for _, p := range a.ranking.arrived {
 		if len(a.choices) >= len(a.slots) {
@@ -179,7 +172,6 @@ func (a *assignment) heldChoice(key trackKey) *choice {
 	return nil
 }
 
-// mostSpoken prefers publications that have a slot.
 func (a *assignment) mostSpoken(n int) {
 	kept, present := a.kept[:0], a.room.mark()
 	for _, p := range a.shown {
@@ -216,7 +208,6 @@ func (a *assignment) mostSpoken(n int) {
 	}
 }
 
-// place leaves each choice in its slot and gives the others free slots in order.
 func (a *assignment) place() {
 	a.choices = a.choices[:min(len(a.choices), len(a.slots))]
 	mark := a.room.mark()

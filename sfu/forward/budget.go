@@ -7,26 +7,23 @@ import (
 )
 
 const (
-	// A step up must fit with this margin: rates vary, and a step back costs two keyframes.
-	raiseMargin = 1.15
-	// For a paused picture: any is better than none.
+	// A step up needs this margin: a step back costs two keyframes.
+	raiseMargin  = 1.15
 	returnMargin = 1.05
-	// How long it must fit. Steps down are immediate.
-	raiseAfter  = time.Second
-	returnAfter = 300 * time.Millisecond
+	raiseAfter   = time.Second
+	returnAfter  = 300 * time.Millisecond
 )
 
-// demand is what a video slot could show.
 type demand struct {
 	slot   *Slot
-	rank   int // in the page's order
+	rank   int
 	screen bool
 	layers []layerChoice // lowest first
-	top    int           // what the page wants
-	held   int           // the present target, -1: none of these
+	top    int           // wanted
+	held   int           // the target, -1: none of these
 	chosen int           // -1: paused
 
-	cut        bool // the path does not carry the present target
+	cut        bool // the path does not carry the target
 	restrained bool // by the node's level
 }
 
@@ -38,8 +35,7 @@ func (d *demand) cost(rung int) uint64 {
 	return bits
 }
 
-// apportion spends what sound leaves of the budget; sound is never cut. It returns the cost of everything, 0 if that
-// fits.
+// apportion spends what sound leaves of the budget. It returns the rate of everything; 0: that fits.
 func apportion(demands []demand, budget, audio uint64, now time.Time) (short uint64) {
 	allocate(demands, budget-min(budget, audio))
 	all, limited := audio, false
@@ -57,14 +53,14 @@ func apportion(demands []demand, budget, audio uint64, now time.Time) (short uin
 	return uint64(float64(all) * raiseMargin)
 }
 
-// hesitate takes back a step up that has not fitted for long enough.
+// hesitate takes back a step up that fits only since recently.
 func (d *demand) hesitate(now time.Time) {
 	s := d.slot
 	switch {
 	case d.chosen <= d.held:
 		s.raised = time.Time{}
 	case d.held < 0 && !s.paused:
-		s.raised = time.Time{} // a new slot
+		s.raised = time.Time{}
 	case s.raised.IsZero():
 		s.raised = now
 		d.chosen = d.held
@@ -83,7 +79,7 @@ func patienceOf(held int) time.Duration {
 }
 
 // allocate buys the lowest layers in the page's order, then screens, then each next layer of all cameras. A step that
-// does not fit is passed over, with those above it. So a larger budget never takes bits from the more important.
+// does not fit is passed over.
 func allocate(demands []demand, budget uint64) {
 	slices.SortStableFunc(demands, func(a, b demand) int { return cmp.Compare(a.rank, b.rank) })
 	highest := 0
@@ -128,15 +124,15 @@ func margin(rung int) float64 {
 	return raiseMargin
 }
 
-// assumedBits per second and squared line: 130 kbit/s at 180 lines, 2 Mbit/s at 720.
+// Per second and squared line: 2 Mbit/s at 720.
 const assumedBits = 4
 
 type rateMeter struct {
 	bytes uint64
-	bits  float64 // per second, smoothed over about one
+	bits  float64 // per second, smoothed
 	begun bool    // the next measurement covers a whole interval
 	known bool
-	young float64 // the next measurement's weight; the first few count alike, because a keyframe comes first
+	young float64 // weight; the first few count alike
 }
 
 func (m *rateMeter) add(packetBytes int) {
@@ -164,7 +160,7 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	m.bytes = 0
 }
 
-// bits is per second, and assumed until measured.
+// bits is per second, assumed until measured.
 func (l *Layer) bits() uint64 {
 	if l.rate.known {
 		return uint64(l.rate.bits)

@@ -3,12 +3,11 @@ package forward
 import "time"
 
 const (
-	videoCachePackets = 1024                    // about 2 s at 5 Mbit/s
-	audioCachePackets = 64                      // about 1.3 s of 20 ms packets
-	cacheAge          = 1500 * time.Millisecond // later ones miss their playout
+	videoCachePackets = 1024 // 2 s at 5 Mbit/s
+	audioCachePackets = 64   // 1.3 s
+	cacheAge          = 1500 * time.Millisecond
 )
 
-// packetCache keeps a layer's latest packets for retransmission.
 type packetCache struct {
 	ring    []*Packet // by extended sequence number; a power of two
 	oldest  uint32    // nothing below it is held

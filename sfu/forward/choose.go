@@ -10,15 +10,15 @@ import (
 
 type layerChoice struct {
 	rid           string
-	height        int // of the last keyframe, 0 unknown
+	height        int // 0 unknown
 	alive         bool
 	bits          uint64 // a second
 	layer         *Layer
-	level         Level // see publication.place
-	spatial, upTo uint8 // the highest layers, or allSpatial and allTemporal
+	level         Level
+	spatial, upTo uint8
 }
 
-// ridRank orders layers of unknown size by customary names: q < h < f and synonyms.
+// ridRank knows customary names.
 func ridRank(rid string) int {
 	switch strings.ToLower(rid) {
 	case "q", "l", "low", "0":
@@ -41,7 +41,7 @@ func ladder(layers []layerChoice) []layerChoice {
 	return layers
 }
 
-// reach returns the rungs up to the lowest of at least the wanted height, else all; for 0 the lowest.
+// reach returns the rungs up to the lowest of at least the wanted height, else all.
 func reach(rungs []layerChoice, wanted int) []layerChoice {
 	for i, c := range rungs {
 		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
@@ -64,7 +64,6 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-// format is what must agree for a packet to be decoded.
 func format(c Codec) string {
 	mime := strings.ToLower(c.MimeType)
 	if codecOf(c.MimeType) != codecH264 {

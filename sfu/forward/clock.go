@@ -14,8 +14,8 @@ func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
 
-// RoundTrip is computed from a receiver report (RFC 3550 section 6.4.1). lsr is the middle 32 bits of our report's
-// NTP time; delay is in 1/65536 s. False: impossible values.
+// RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
+// 1/65536 s. False: impossible values.
 func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	const most = 10 * time.Second
 	units := uint32(ntpTime(arrived)>>16) - lsr - delay
@@ -23,13 +23,12 @@ func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	return rtt, rtt < most
 }
 
-// peerClock maps a publisher's wall clock to ours. Its audio and video share one, and stay in step.
 type peerClock struct {
 	known  bool
-	offset time.Duration // ours minus theirs, with network delay
+	offset time.Duration // ours minus theirs
 }
 
-// observe follows slowly, because delay varies more than clocks. It jumps when a clock was set.
+// observe follows slowly, because delay varies; after a step, at once.
 func (c *peerClock) observe(theirs, ours time.Time) {
 	const step = time.Second
 	offset := ours.Sub(theirs)
@@ -41,12 +40,12 @@ func (c *peerClock) observe(theirs, ours time.Time) {
 	c.offset += difference / 16
 }
 
-// layerClock maps RTP timestamps to our wall clock; by arrival until the first sender report.
+// layerClock maps RTP timestamps to our wall clock.
 type layerClock struct {
 	rate     uint32 // Hz
 	reported bool
 	known    bool
-	at       time.Time // of sampling, by our clock
+	at       time.Time // by our clock
 	rtp      uint32
 }
 
@@ -55,7 +54,7 @@ func (c *layerClock) report(at time.Time, rtp uint32) {
 	c.at, c.rtp = at, rtp
 }
 
-// arrival anchors the clock until the first report, and again each minute: timestamps wrap and clocks drift.
+// Without reports arrival counts, again each minute: timestamps wrap.
 func (c *layerClock) arrival(at time.Time, rtp uint32) {
 	const again = time.Minute
 	if !c.known || at.Sub(c.at) > again {

@@ -11,7 +11,7 @@ const (
 	maxLacks     = 64
 )
 
-// Lack is a picture that a subscriber cannot be shown for want of its codec.
+// Lack is a picture whose codec a subscriber lacks.
 type Lack struct {
 	Peer   PeerID
 	Source Source
@@ -25,8 +25,7 @@ func (r *Room) Lacks(peer PeerID) []Lack {
 	return r.lacks[peer]
 }
 
-// compareCodecs looks at some publications at a time. The publisher of a picture that somebody lacks may have another
-// codec.
+// The publisher of a picture that somebody lacks may have another codec.
 func (r *Room) compareCodecs(now time.Time) {
 	list := r.pictures.arrived
 	for range min(lacksPerLook, len(list)) {
@@ -51,7 +50,6 @@ func (r *Room) whoLacks(p *publication) *subscriber {
 	return nil
 }
 
-// doesLack reports whether only the codec is missing.
 func (sub *subscriber) doesLack(p *publication) bool {
 	slots := sub.pictures.slots
 	return !p.muted && len(p.layers) > 0 && sub.peer != p.key.peer && len(slots) > 0 && slots[0].ready && !slots[0].takes(p.layers[0])

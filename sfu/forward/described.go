@@ -6,10 +6,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// allSpatial marks a stream without a choice of spatial layers.
 const allSpatial = 0xFF
 
-// describedPicture reads of the payload only VP8's and VP9's counters, which receivers without descriptors need.
+// describedPicture reads only VP8's and VP9's counters of the payload.
 func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	p := picture{keyframe: f.Keyframe && f.First}
 	if c == codecVP8 || c == codecVP9 {
@@ -24,15 +23,14 @@ func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	return p
 }
 
-// description is what a layer's dependency descriptors say.
 type description struct {
 	structure *descriptor.Structure
-	active    uint32 // decode targets
+	active    uint32
 	rates     []rateMeter
 	arranged  time.Time // last chosen at once
 }
 
-// receive counts a packet and reports whether the choices changed; newest: no later one came.
+// newest: no later packet came.
 func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	f := &p.frame
 	if !f.Known {
@@ -52,7 +50,7 @@ func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	return changed
 }
 
-// rearrange chooses layers at once, so that the keyframe at hand serves the change, but not twice in a row.
+// rearrange chooses layers while the keyframe is at hand.
 func (r *Room) rearrange(l *Layer, now time.Time) {
 	r.layersChanged = true
 	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
@@ -67,7 +65,7 @@ func (d *description) measure(elapsed time.Duration) {
 	}
 }
 
-// target is a spatial layer's active decode target with the most temporal layers up to a limit.
+// target has the most temporal layers up to a limit.
 func (d *description) target(spatial, temporal uint8) (int, bool) {
 	best, found := 0, false
 	for i := range descriptor.Targets(d.active) {
@@ -83,7 +81,6 @@ func higher(a, b descriptor.Layer) bool {
 	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
 }
 
-// choices appends the layer, or each of its spatial layers.
 func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
 	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
 	d := &l.described
@@ -143,7 +140,7 @@ func (s *Slot) above(c *layerChoice) bool {
 	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
 }
 
-// limit sets which layers of the shown stream are forwarded. cut: the path does not carry what is forwarded now.
+// cut: the path does not carry the present layers.
 func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 	s.temporal.wanted = c.upTo
 	if s.spatial == c.spatial {
@@ -158,7 +155,7 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 		return
 	}
 	if cut {
-		s.rewriter.forget() // as in Slot.cut
+		s.rewriter.forget()
 	}
 	if !c.layer.keyframeAt.Equal(now) { // else it is at hand
 		c.layer.requestKeyframe(now)

@@ -15,14 +15,13 @@ const (
 	profileTwoByte = 0x1000 // RFC 8285 section 4.3; the low four bits vary
 )
 
-// PassedExtensions are negotiated ids (0: none) of extensions that publishers send and subscribers get. An index
-// means the same extension on both sides.
+// PassedExtensions are negotiated ids (0: none) to pass on. An index means the same extension on both sides.
 type PassedExtensions [3]uint8
 
 type extensionIDs struct {
 	level      uint8 // RFC 6464
 	passed     PassedExtensions
-	descriptor uint8 // the dependency descriptor
+	descriptor uint8
 }
 
 type span struct{ at, length int }
@@ -70,7 +69,7 @@ func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 		}
 	}
 	if b[0]&0x20 != 0 {
-		// The last byte counts all padding, itself included.
+		// The last byte counts itself.
 		h.payloadEnd -= int(b[len(b)-1])
 		if b[len(b)-1] == 0 {
 			return header{}, errMalformed
@@ -82,10 +81,9 @@ func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 	return h, nil
 }
 
-// The audio level's top bit (voice activity) is the sender's opinion, and unused.
 func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extensionIDs) {
 	for at < len(b) {
-		if b[at] == 0 { // padding between elements
+		if b[at] == 0 {
 			at++
 			continue
 		}

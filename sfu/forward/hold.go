@@ -3,18 +3,17 @@ package forward
 import "time"
 
 const (
-	// holdTime is how long packets wait for their frame's last one. Viewers cannot decode earlier, and together they
-	// cost a third: the kernel cuts them out of one message.
+	// How long packets wait for their frame's last one.
 	holdTime = 3 * time.Millisecond
 	// A keyframe of a large screen has hundreds.
 	holdPackets = 32
-	// Padding that a packet may get. libwebrtc's packets of a frame differ by a byte and by header extensions.
+	// The most padding of a packet.
 	equalBytes = 32
 )
 
 type holding struct {
-	layers []*Layer    // longest wait first
-	timer  *time.Timer // for the first of layers
+	layers []*Layer // longest wait first
+	timer  *time.Timer
 }
 
 func newHolding() holding {
@@ -23,7 +22,7 @@ func newHolding() holding {
 	return holding{timer: timer}
 }
 
-// hold forwards sound at once, pictures with their last packet. It takes over the reference.
+// hold takes over the reference.
 func (r *Room) hold(p *Packet) {
 	l := p.layer
 	if l.cfg.Kind != KindVideo {
@@ -86,8 +85,7 @@ func (l *Layer) forwardHeld() {
 	l.dropHeld()
 }
 
-// equalise pads packets to the longest where little is missing: the kernel cuts equal lengths; only the last may be
-// shorter. Receivers remove padding (RFC 3550 section 5.1).
+// equalise pads packets (RFC 3550 section 5.1), because the kernel cuts equal lengths.
 func equalise(held []*Packet) {
 	longest := 0
 	for _, p := range held {

@@ -2,15 +2,13 @@ package forward
 
 import "time"
 
-// keyframeRequests merges the viewers' requests for a layer. Chromium answers one in 300 ms and forgets others, so an
-// early one waits for the interval's end.
 type keyframeRequests struct {
 	interval time.Duration
 	last     time.Time
 	pending  bool
 	sent     uint64
 
-	unanswered int // since the last keyframe
+	unanswered int
 }
 
 func (k *keyframeRequests) request(now time.Time) bool {

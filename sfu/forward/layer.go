@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// Codec is a codec of a negotiated m-line.
+// Codec is one of a negotiated m-line.
 type Codec struct {
 	MimeType       string // "video/VP8", in any case
-	Fmtp           string // a=fmtp; H264 matches by packetization-mode and profile
+	Fmtp           string // a=fmtp
 	ClockRate      uint32 // Hz
 	PayloadType    uint8
 	RTXPayloadType uint8 // of slots; 0: no RTX
@@ -21,9 +21,9 @@ type LayerConfig struct {
 	Peer   PeerID
 	Source Source
 	Kind   Kind
-	RID    string // empty without simulcast
+	RID    string // or empty
 	SSRC   uint32 // for logs
-	Codec  Codec  // other payload types are ignored
+	Codec  Codec  // others are ignored
 
 	// REDPayloadType is of RFC 2198; 0: none.
 	REDPayloadType uint8
@@ -41,7 +41,7 @@ type LayerConfig struct {
 
 func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
 
-// After layerSilence viewers get another layer: a browser short of bandwidth just stops its highest one.
+// A browser short of bandwidth stops its highest layer; viewers then get another.
 const layerSilence = 1500 * time.Millisecond
 
 // Layer is one encoding of a publisher. It is safe for concurrent use, but one goroutine calls Push.
@@ -53,29 +53,29 @@ type Layer struct {
 	descriptors descriptor.Reader // of Push
 
 	// The room's loop owns the fields below.
-	number    uint64 // unique in a room
+	number    uint64
 	format    string
 	closed    bool
 	tracker   sequenceTracker
 	cache     packetCache
 	clock     layerClock
 	requests  keyframeRequests
-	lastHeard time.Time // with media; at first the layer's beginning
+	lastHeard time.Time // with media
 	height    int       // of a keyframe, 0 unknown
-	slots     []*Slot   // that show it or wait for its keyframe
+	slots     []*Slot   // also those waiting for its keyframe
 	held      []*Packet // of an unfinished frame
 	rate      rateMeter
-	upper     [maxTemporal]rateMeter // of temporal layers above the lowest
+	upper     [maxTemporal]rateMeter // above the lowest temporal layer
 	described description
 
 	shunnedUntil time.Time // it made no keyframe
 	packets      uint64
 	keyframes    uint64
-	keyframe     uint32 // where the newest begins, extended; 0: none
+	keyframe     uint32 // the newest's beginning, extended; 0: none
 	keyframeAt   time.Time
 }
 
-// Push takes a packet over. It never waits: a full queue drops and counts it (Drops.QueueFull).
+// Push takes a packet over. A full queue drops it (Drops.QueueFull).
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
@@ -101,7 +101,7 @@ func (l *Layer) Push(p *Packet) {
 	}
 }
 
-// SenderReport takes a sender report of SSRC. It does not block, and may drop it.
+// SenderReport does not block, and may drop the report.
 func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	l.room.try(func() {
 		if l.closed {
@@ -114,10 +114,9 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	})
 }
 
-// Close moves the slots to another layer of the source, if there is one.
+// Close moves the slots to another layer of the source.
 func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
 
-// receive is false for duplicates and packets that are far too late.
 func (l *Layer) receive(p *Packet) bool {
 	sequence, ok := l.tracker.extend(p.header.sequence)
 	if !ok {
@@ -131,7 +130,7 @@ func (l *Layer) receive(p *Packet) bool {
 	// Browsers probe a stopped layer with padding and its old packets.
 	if sequence == l.tracker.highest && !p.empty() {
 		if !l.alive(p.arrived) {
-			l.requests.unanswered = 0 // worth asking soon
+			l.requests.unanswered = 0
 		}
 		l.lastHeard = p.arrived
 	}
@@ -177,7 +176,6 @@ func (l *Layer) sendPLI() {
 	l.cfg.SendPLI()
 }
 
-// tick makes postponed requests and repeats unanswered ones.
 func (l *Layer) tick(now time.Time) {
 	l.cache.expire(now.Add(-cacheAge))
 	if l.cfg.Kind != KindVideo {

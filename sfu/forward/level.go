@@ -6,23 +6,21 @@ import (
 	"slices"
 )
 
-// Level says how much a room may send of its pictures while its node is short of egress; 0 is sound alone. A step of
-// a picture (its lowest layer, or one layer more) is sent if its level is not above the room's. The largest pictures
-// of cameras go first, then those of screens, then lowest layers from the end of each page's order.
+// Level limits a room's pictures while its node is short of egress; 0 is sound alone. Cameras' higher layers go first,
+// then screens', then the lowest layers.
 type Level uint8
 
-// Levels counts them; AllLevels allows everything.
+// Levels counts them; AllLevels is no limit.
 const (
 	Levels          = 48
 	AllLevels Level = Levels - 1
 
 	// Screens' higher steps begin here, then cameras'.
 	screenLevels, cameraLevels = 16, 28
-	// LowestLevels lets everybody's lowest layers through.
+	// LowestLevels lets lowest layers through.
 	LowestLevels Level = screenLevels - 1
 
-	// The logarithm of a step's bits places it between these. It stays while it moves by less than levelSlack of a
-	// place: rates vary.
+	// A step's bits place it between these. It stays while it moves by less than levelSlack of a place.
 	leastBits, mostBits = 50e3, 8e6
 	levelSlack          = 0.4
 )
@@ -32,7 +30,7 @@ type Demand struct {
 	Sound uint64
 	Steps [Levels]uint64 // what each level adds
 	Aimed uint64         // sound and the steps let through
-	// Guessed is let through of layers not measured yet; Steps and Aimed lack it.
+	// Guessed is let through of unmeasured layers; Steps and Aimed lack it.
 	Guessed uint64
 }
 
@@ -62,7 +60,7 @@ func (r *Room) SetLevel(level Level) {
 	}
 }
 
-// levelOf places a picture. before is its last place, below 0 for none.
+// before is the last place, below 0 for none.
 func levelOf(bits uint64, screen bool, before int) Level {
 	first, n := cameraLevels, Levels-cameraLevels
 	if screen {
@@ -75,7 +73,7 @@ func levelOf(bits uint64, screen bool, before int) Level {
 	return Level(first + int(min(max(at, 0), float64(n-1))))
 }
 
-// place gives each rung but the lowest a level, never below the rung before. The lowest's depends on the viewer.
+// A level is never below that of the rung before.
 func (p *publication) place() {
 	if len(p.levels) != len(p.rungs) {
 		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
@@ -92,7 +90,7 @@ func (p *publication) place() {
 	}
 }
 
-// restrain removes what is above the room's level, and adds up the demand.
+// restrain removes what is above the room's level.
 func (r *Room) restrain(demands []demand) (held bool) {
 	level := r.Level()
 	if level == AllLevels && r.adding == nil {
@@ -132,7 +130,7 @@ func (r *Room) restrain(demands []demand) (held bool) {
 	return held
 }
 
-// measured excludes the first half second: the assumed rate may be far too high.
+// The first half second's assumed rate may be far too high.
 func (d *demand) measured(rung int) bool {
 	l := d.layers[rung].layer
 	return l == nil || l.rate.known

@@ -6,16 +6,13 @@ import (
 )
 
 const (
-	// tickInterval is for what viewers wait for: postponed keyframe requests, probes. calmInterval is for reports,
-	// silent layers and speakers. Both are long, because a tick wakes a sleeping process.
+	// tickInterval is for what viewers wait for, calmInterval for the rest. A tick wakes a sleeping process.
 	tickInterval = 20 * time.Millisecond
 	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
 
-	// Layers are chosen so often without cause.
 	lookInterval = 250 * time.Millisecond
 
-	// Packets between Begin and End. None is waited for.
 	burstPackets = 64
 )
 
@@ -60,7 +57,6 @@ func (r *Room) tickEvery() time.Duration {
 	}
 }
 
-// control runs the waiting tasks, then works out once what they changed.
 func (r *Room) control(task func()) {
 	defer r.surviveTask()
 	r.gather(func() {
@@ -100,11 +96,10 @@ func (r *Room) paced(now time.Time) {
 	r.gather(func() { r.releasePaced(now) })
 }
 
-// handle takes a packet into its layer, and forwards it now or with its frame.
 func (r *Room) handle(p *Packet) {
 	l := p.layer
 	r.handling = l
-	// A packet may overtake AddLayer's task. The slots get it from the cache.
+	// A packet may overtake AddLayer's task; the cache keeps it.
 	if l.closed || !l.receive(p) {
 		p.Release()
 		return

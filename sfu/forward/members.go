@@ -11,33 +11,30 @@ type publication struct {
 	kind   Kind
 	layers []*Layer // none: muted before it began, or gone
 	muted  bool
-	gone   bool // with its peer
+	gone   bool
 
-	// As of Room.rank.
 	arrival   int
 	speaking  bool
 	lastSpoke time.Time
 
-	// Scratch of assignment.
 	present, chosen uint64
 	choice          int
 
-	lacked   bool      // somebody lacks the codec
+	lacked   bool
 	lackTold time.Time // when the publisher was told
 
-	looked uint64        // of rungs
-	rungs  []layerChoice // see ladder
-	whole  []layerChoice // rungs with all temporal layers
-	levels []int         // of rungs, see place
+	looked uint64
+	rungs  []layerChoice
+	whole  []layerChoice // with all temporal layers
+	levels []int
 }
 
-// subscriber is a peer that is shown something.
 type subscriber struct {
 	peer    PeerID
-	slots   []*Slot // as they were added
+	slots   []*Slot
 	wants   []Want
 	hasView bool
-	changed bool // reassign its slots
+	changed bool
 	apart   bool // hears a speaker in another stream than it sees
 	moved   bool // differs from what was told
 
@@ -47,11 +44,11 @@ type subscriber struct {
 	pace   pacer
 	short  uint64 // bits per second without a budget; 0: the budget suffices
 
-	lacks []Lack // as last told
+	lacks []Lack
 
 	roundTrip time.Duration // 0: unknown
 
-	// remembered is what the slot of a mid showed, or shows at the client, while there is no such slot.
+	// remembered is what a mid's absent slot shows.
 	remembered map[string]Entry
 	// holds has when an absent publisher's place lapses.
 	holds map[trackKey]time.Time
@@ -69,7 +66,6 @@ func (sub *subscriber) group(kind Kind) *group {
 	return &sub.pictures
 }
 
-// maxRemembered bounds a client's table.
 const maxRemembered = 256
 
 func (r *Room) subscriber(peer PeerID) *subscriber {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// On a narrow path pictures wait here, not in the path's queue, where a keyframe delays sound or pushes it out.
+// Pictures wait here, not in the path's queue, where they delay sound.
 const (
-	// Above what the path carries, so that a low guess shows and keyframes end.
+	// So that a low guess shows and keyframes end.
 	paceFactor = 1.5
 	paceTick   = 5 * time.Millisecond
-	paceBurst  = 2400 // bytes: sound waits for two packets at most
+	paceBurst  = 2400 // bytes: two packets
 	// Past these bounds packets leave at once.
 	pacePackets = 512
 	paceWait    = 400 * time.Millisecond
@@ -39,7 +39,6 @@ type pacer struct {
 	at    time.Time
 }
 
-// pass forwards a picture's packet, in turn on a narrow path.
 func (s *Slot) pass(p *Packet) {
 	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
 		s.forward(p)

@@ -7,30 +7,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// An Ethernet frame's worth.
 const packetCapacity = 1500
 
-// Packet is one pooled RTP packet: Room.GetPacket, read into Buffer, SetLength, then Layer.Push or Release.
+// Packet is a pooled RTP packet: Room.GetPacket, read into Buffer, SetLength, then Layer.Push or Release.
 type Packet struct {
 	buffer [packetCapacity]byte
 	length int
 
 	pool *sync.Pool
-	// references counts the loop and the cache. One goroutine owns a packet until Push, then the loop: no atomics.
+	// One goroutine owns a packet until Push, then the loop: no atomics.
 	references int32
 
 	layer      *Layer
 	arrived    time.Time
 	header     header
 	picture    picture
-	frame      descriptor.Frame // if described
-	described  bool             // has a dependency descriptor
-	sequence   uint32           // extended, set by the loop
+	frame      descriptor.Frame
+	described  bool   // by a dependency descriptor
+	sequence   uint32 // extended, set by the loop
 	redundancy redundancy
-	padding    uint8 // to forward with, set by the loop
+	padding    uint8 // set by the loop
 }
 
-// Buffer is what a packet is read into.
+// Buffer is to be read into.
 func (p *Packet) Buffer() []byte { return p.buffer[:] }
 
 // SetLength sets the bytes of Buffer in use.
@@ -67,7 +66,6 @@ func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reade
 	return nil
 }
 
-// Only the garbage collector shrinks the pool.
 func newPacketPool() *sync.Pool {
 	pool := &sync.Pool{}
 	pool.New = func() any { return &Packet{pool: pool} }

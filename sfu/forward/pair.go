@@ -1,7 +1,6 @@
 package forward
 
-// A browser plays a MediaStream's first sound and picture in step, and an m-line keeps its stream. So a speaker
-// should be heard in the slot beside the picture.
+// A browser plays a MediaStream's sound and picture in step.
 
 func (key trackKey) soundOf() trackKey {
 	if key.source == SourceScreen {
@@ -14,7 +13,6 @@ func besideSound(s *Slot, key trackKey) bool {
 	return key.source.Kind() == KindVideo && s.beside != nil && s.beside.entry.key() == key.soundOf()
 }
 
-// Screens that are not heard yet take slots without sound beside them.
 func spare(s *Slot, key trackKey) bool { return key.source == SourceScreen && s.beside == nil }
 
 func anywhere(*Slot, trackKey) bool { return true }
@@ -28,8 +26,7 @@ func (sub *subscriber) join(s *Slot) {
 	}
 }
 
-// pair swaps sound into the slot beside its owner's camera. Moving a speaker would be heard, so only a newly placed
-// one moves.
+// pair swaps sound into the slot beside its owner's picture, where nobody hears the move.
 func (a *assignment) pair(r *Room, sub *subscriber) {
 	a.room, a.sub = r, sub
 	sub.apart = false
@@ -65,7 +62,6 @@ func (sub *subscriber) heardBeside(e Entry) *Slot {
 	return nil
 }
 
-// rests reports whether nobody hears the slot change. A screen may sound at any time.
 func (r *Room) rests(s *Slot) bool {
 	v := r.speakers.voices[s.entry.Peer]
 	return s.moved || s.entry.Source != SourceScreenAudio && (v == nil || !v.speaking)

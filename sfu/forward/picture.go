@@ -27,18 +27,17 @@ func codecOf(mimeType string) codec {
 	}
 }
 
-// picture is what forwarding reads of a payload.
 type picture struct {
-	keyframe      bool // a keyframe's first packet: switches happen here
-	width, height int  // of the keyframe; 0: unknown
+	keyframe      bool // its first packet: switches happen here
+	width, height int  // 0: unknown
 
 	// With temporal layers.
-	begins   bool  // its first packet
-	temporal uint8 // its layer
-	synced   bool  // needs only pictures of the lowest layer
-	opens    bool  // no later higher picture needs a higher one before it
+	begins   bool
+	temporal uint8
+	synced   bool // needs only the lowest layer
+	opens    bool // no later picture needs a higher one before it
 
-	// Where the payload has VP8's and VP9's counters (0: nowhere), and their values. Each slot overwrites the bytes.
+	// Where VP8's and VP9's counters are (0: nowhere). Each slot overwrites them.
 	pictureIDAt   int
 	pictureIDLong bool // 15 bits, else 7
 	pictureID     uint16
@@ -94,7 +93,6 @@ func parseVP8(b []byte) picture {
 			at++
 		}
 	}
-	// A frame begins with S set and partition 0. The payload header's lowest bit is clear in a keyframe.
 	p.begins = first&0x10 != 0 && first&0x07 == 0
 	if !p.begins || len(b) <= at || b[at]&0x01 != 0 {
 		return p
@@ -108,7 +106,7 @@ func parseVP8(b []byte) picture {
 	return p
 }
 
-// readPictureID returns where the id ends; 0: cut short.
+// readPictureID returns the id's end; 0: cut short.
 func (p *picture) readPictureID(b []byte, at int) int {
 	if len(b) <= at {
 		return 0
@@ -147,7 +145,7 @@ const (
 	naluFUA   = 28
 )
 
-// h264Keyframe looks for a parameter set, which browsers send before each IDR picture, or the IDR picture (RFC 6184).
+// h264Keyframe looks for a parameter set or an IDR picture (RFC 6184).
 func h264Keyframe(b []byte) bool {
 	if len(b) < 1 {
 		return false

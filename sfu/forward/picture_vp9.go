@@ -12,7 +12,6 @@ const (
 	vp9Structure = 0x02 // V
 )
 
-// parseVP9 reads the payload descriptor alone.
 func parseVP9(b []byte) picture {
 	var p picture
 	if len(b) < 1 {
@@ -60,6 +59,5 @@ func (p *picture) readVP9Size(b []byte) {
 	p.width, p.height = int(binary.BigEndian.Uint16(last)), int(binary.BigEndian.Uint16(last[2:]))
 }
 
-// av1Keyframe reads N, the start of a coded video sequence (RTP payload format for AV1, section 4.4). Z, which
-// continues an OBU, excludes it.
+// av1Keyframe reads N, the start of a coded video sequence, without Z (RTP payload format for AV1, section 4.4).
 func av1Keyframe(b []byte) bool { return len(b) > 1 && b[0]&0x08 != 0 && b[0]&0x80 == 0 }

@@ -9,7 +9,6 @@ import (
 // The most that RTP has (RFC 3550 section 5.1).
 const probePadding = 255
 
-// probe sends a subscriber short of budget the padding that its path asks for.
 func (sub *subscriber) probe() {
 	if sub.short == 0 {
 		return
@@ -25,7 +24,7 @@ func (sub *subscriber) probe() {
 	}
 }
 
-// canProbe needs RTX: browsers take padding there, and it uses no sequence numbers of the media.
+// Browsers take padding in RTX, which uses no numbers of the media.
 func (s *Slot) canProbe() bool {
 	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
 }

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// ranking has one kind's publications in the orders of choice, for all subscribers.
 type ranking struct {
 	arrived  []*publication // with layers, by arrival
-	shared   []*publication // screens and their sound, not muted
+	shared   []*publication // not muted
 	spoken   []*publication // contenders by speaking, best first
 	speaking int            // in spoken
 }
 
-// Muted pictures need no place; what is shared comes first anyway.
+// Muted pictures need no place.
 func (p *publication) contends() bool {
 	return !p.key.source.shared() && (p.kind == KindAudio || !p.muted)
 }
@@ -70,7 +69,6 @@ func (r *Room) ranking(kind Kind) *ranking {
 	return &r.pictures
 }
 
-// mark returns a number that is new in this room.
 func (r *Room) mark() uint64 {
 	r.lastMark++
 	return r.lastMark

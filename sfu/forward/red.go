@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// redundancy locates the blocks of an RFC 2198 payload, the newest last.
+// redundancy locates the blocks of an RFC 2198 payload.
 type redundancy struct {
 	blocks int // 0: no such payload
-	newest int // its offset
+	newest int
 }
 
 // The newest block's header has one byte, and a clear first bit.
@@ -34,7 +34,7 @@ func parseRED(b []byte, payloadType uint8) (r redundancy, ok bool) {
 	}
 }
 
-// takes reports whether a packet has the layer's codec, and parses redundancy.
+// takes also parses redundancy.
 func (l *Layer) takes(p *Packet) (ok bool) {
 	p.redundancy = redundancy{}
 	switch {
@@ -43,13 +43,13 @@ func (l *Layer) takes(p *Packet) (ok bool) {
 	case l.cfg.REDPayloadType == 0 || p.header.payloadType != l.cfg.REDPayloadType:
 		return false
 	case p.empty():
-		return true // padding
+		return true
 	}
 	p.redundancy, ok = parseRED(p.payload(), l.cfg.Codec.PayloadType)
 	return ok
 }
 
-// payloadFor leaves redundancy out unless it was negotiated.
+// payloadFor leaves redundancy out unless negotiated.
 func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {
@@ -65,19 +65,17 @@ func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8)
 	return payload, to.red
 }
 
-// Redundancy doubles the sound's rate. So a slot gets it for redundantFor after lossyPackets were asked for within
-// lossyWithin: about one in a hundred.
+// A slot gets redundancy for redundantFor after lossyPackets NACKs within lossyWithin.
 const (
 	lossyPackets = 3
 	lossyWithin  = 6 * time.Second
 	redundantFor = 20 * time.Second
 )
 
-// losses has when packets were asked for, each once.
 type losses struct {
 	asked [lossyPackets]time.Time
 	next  int
-	until time.Time // the path counts as lossy until then
+	until time.Time // lossy until then
 }
 
 func (l *losses) note(now time.Time) {
@@ -89,7 +87,7 @@ func (l *losses) note(now time.Time) {
 	}
 }
 
-// Without NACK losses are unknown. A narrow path gets no redundancy: it loses because of what it carries.
+// Narrow paths get no redundancy, others after losses, or always without NACK.
 func (s *Slot) wants(arrived time.Time) payloadTypes {
 	to := s.payload
 	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {

@@ -6,14 +6,11 @@ import (
 )
 
 const (
-	// Clients ask once a second.
 	refreshEvery = 500 * time.Millisecond
-	// A second one so soon shows that a keyframe did not help.
 	refreshAgain = 3 * time.Second
 )
 
-// Refresh is for slots in which a subscriber sees nothing. It asks for a keyframe; a second one soon begins the slot
-// anew. A slot is refreshed once in refreshEvery at most.
+// Refresh asks for keyframes of slots that show nothing; soon again, it begins them anew.
 func (r *Room) Refresh(peer PeerID, mids []string) {
 	mids = slices.Clone(mids)
 	r.post(func() {
@@ -27,7 +24,7 @@ func (r *Room) Refresh(peer PeerID, mids []string) {
 				s.refresh(now)
 			}
 		}
-		sub.changed = true // reassign its slots
+		sub.changed = true
 	})
 }
 

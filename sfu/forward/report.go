@@ -9,7 +9,7 @@ import (
 
 const (
 	reportInterval = time.Second
-	firstReport    = 200 * time.Millisecond // soon, for lip-sync
+	firstReport    = 200 * time.Millisecond // for lip-sync
 	maxNames       = 31                     // RTCP's limit
 )
 
@@ -18,7 +18,7 @@ const CNAME = "holdfast"
 
 type slotReport struct {
 	packets, octets uint32
-	reported        uint32 // packets, at the last report
+	reported        uint32
 	next            time.Time
 }
 
@@ -27,7 +27,6 @@ func (r *slotReport) sent(octets int) {
 	r.octets += uint32(octets)
 }
 
-// due also accepts what is early by sooner.
 func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	r := &s.report
 	if !s.ready || s.current == nil || s.cfg.WriteRTCP == nil || r.packets == r.reported {
@@ -39,7 +38,6 @@ func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	return !now.Add(sooner).Before(r.next)
 }
 
-// The wall clock is ours; publishers' clocks are mapped to it, so any sound and picture are in step.
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
@@ -52,7 +50,7 @@ func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	}
 }
 
-// sendReports sends reports due now or soon as one compound with their sources' names (RFC 3550 section 6.1).
+// sendReports sends what is due now or soon as one compound (RFC 3550 section 6.1).
 func (sub *subscriber) sendReports(now time.Time) {
 	first := slices.IndexFunc(sub.slots, func(s *Slot) bool { return s.due(now, 0) })
 	if first < 0 {

@@ -3,17 +3,16 @@ package forward
 import "time"
 
 const (
-	// A slot's packets: about half of a 5 Mbit/s stream. More do not help against worse loss.
+	// About half of a 5 Mbit/s stream.
 	retransmitsPerSecond = 250
 	retransmitBurst      = 120
 
-	// A narrow path: a quarter of what it carries, and a low layer's keyframe at once.
+	// A quarter of a narrow path.
 	retransmitShare     = 4
 	leastRetransmits    = 10
 	retransmitFullBytes = 1200
 
-	// A packet is sent again only after a round trip: an earlier request cannot know of the last copy. Chromium asks
-	// every 15 ms even behind a queue of 300 ms, which each answer would lengthen.
+	// An earlier request cannot know of the last copy.
 	resendAfter      = 100 * time.Millisecond // round trip unknown
 	leastResendAfter = 30 * time.Millisecond
 	mostResendAfter  = 300 * time.Millisecond
@@ -24,7 +23,7 @@ type retransmitBudget struct {
 	at     time.Time
 }
 
-// take takes one packet. bitsPerSecond is the path's; 0: unknown.
+// bitsPerSecond is the path's; 0: unknown.
 func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
 	rate, burst := float64(retransmitsPerSecond), float64(retransmitBurst)
 	if bitsPerSecond > 0 {
@@ -58,7 +57,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	for _, sequence := range sequenceNumbers {
 		from, ok := s.rewriter.lookup(sequence)
 		if ok && from.place.again != 0 && at-from.place.again < guard {
-			continue // on its way
+			continue
 		}
 		if !ok || !s.budget.take(now, sub.budget) || !s.again(from, sequence) {
 			s.room.stats.retransmitMisses.Add(1)
@@ -72,7 +71,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	}
 }
 
-// again sends a packet once more. Without RTX, the very same bytes: others would reuse their SRTP nonce.
+// Without RTX, the very same bytes: others would reuse their SRTP nonce.
 func (s *Slot) again(from origin, sequence uint16) bool {
 	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
 		if s.cfg.Repeat == nil {

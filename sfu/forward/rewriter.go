@@ -1,14 +1,14 @@
 package forward
 
 type incoming struct {
-	sequence  uint32 // extended: see sequenceTracker
+	sequence  uint32 // extended
 	timestamp uint32
 	pictureID uint16 // of VP8; 0: none
 	tl0       uint8
-	frame     uint16 // of the dependency descriptor
-	empty     bool   // padding alone: the numbers close over it
-	dropped   bool   // the numbers close over it
-	gapless   bool   // the picture numbers close over dropped ones, too
+	frame     uint16
+	empty     bool // the numbers close over it
+	dropped   bool // likewise
+	gapless   bool // the picture numbers close over dropped ones, too
 }
 
 type outgoing struct {
@@ -20,7 +20,6 @@ type outgoing struct {
 	filler    bool // takes the number that a dropped packet left free
 }
 
-// origin is the packet that went out under a sequence number.
 type origin struct {
 	segment  *segment
 	sequence uint32 // incoming
@@ -31,10 +30,10 @@ type payloadTypes struct{ media, rtx, red uint8 }
 
 const (
 	keptSegments = 8  // older ones are not sent again
-	keptShifts   = 16 // swallowed packets, padding or dropped, within a segment's reordering window
+	keptShifts   = 16 // swallowed packets of a reordering window
 )
 
-// segment is a stretch of the stream that comes from one layer.
+// segment is a stretch of the stream from one layer.
 type segment struct {
 	layer        uint64
 	payload      payloadTypes
@@ -43,8 +42,7 @@ type segment struct {
 	frameAdd     uint16
 
 	highest uint32 // incoming
-	// shifts are what is added to numbers from an incoming one on, oldest first. Each swallowed packet takes one off.
-	// Packets before the first are from before the switch, or forgotten.
+	// shifts are added to numbers from an incoming one on; each swallowed packet takes one off.
 	shifts     [keptShifts]shift
 	shiftCount int
 	dropped    uint32 // the last dropped picture plus one; 0: none
@@ -73,7 +71,7 @@ func (s *segment) swallow(p *incoming) {
 		s.dropped = picture
 	}
 	switch {
-	case last.from == p.sequence: // nothing was sent between
+	case last.from == p.sequence:
 		*last = next
 	case s.shiftCount == keptShifts:
 		copy(s.shifts[:], s.shifts[1:])
@@ -94,31 +92,29 @@ func (s *segment) swallowed(sequence uint32) bool {
 	return false
 }
 
-// rewriter joins layers into one continuous RTP stream, and remembers for NACKs what went out under which number. The
-// caller has the clock: it says how far time moved at a switch, in ticks.
+// rewriter joins layers into one RTP stream, and remembers what went out under which number.
 type rewriter struct {
 	segments [keptSegments]segment
 	count    uint32 // the present one is count-1
 
-	highest   uint32 // outgoing, extended
-	timestamp uint32 // newest
+	highest   uint32 // extended
+	timestamp uint32
 	pictureID uint16
 	tl0       uint8
-	frame     uint16 // highest
+	frame     uint16
 
 	sent []sentPacket // by outgoing number; a power of two
 }
 
-// sentPacket has no timestamp: the cache has the packet, and the segment what to add.
 type sentPacket struct {
-	out     uint32 // extended, so that an old entry differs
+	out     uint32 // extended: an old entry differs
 	in      uint32 // 0: filler
-	again   uint32 // last sent again, in ms of the caller's clock; 0: never
+	again   uint32 // last resent, in ms of the caller's clock; 0: never
 	segment uint16 // its number's low bits
 	picture uint16 // added to the picture's number
 }
 
-// newRewriter continues from sequence and timestamp. memory, a power of two, is how many packets a NACK can find.
+// memory, a power of two, is how many packets a NACK can find.
 func newRewriter(sequence uint16, timestamp uint32, memory int) rewriter {
 	return rewriter{
 		highest:   1<<16 | uint32(sequence), // 0 in sent is empty
@@ -127,7 +123,7 @@ func newRewriter(sequence uint16, timestamp uint32, memory int) rewriter {
 	}
 }
 
-// begin switches to another layer. Its first packet p was sampled elapsedTicks after the newest so far.
+// begin switches to a layer whose first packet p was sampled elapsedTicks after the newest.
 func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapsedTicks uint32) {
 	s := &r.segments[r.count%keptSegments]
 	*s = segment{
@@ -143,8 +139,7 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 	r.count++
 }
 
-// rewrite is false for what is not sent: padding, dropped packets, duplicates, and packets forgotten or from before
-// the switch. A late dropped packet makes a filler.
+// rewrite is false for what is not sent. A late dropped packet makes a filler.
 func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	if r.count == 0 {
 		return outgoing{}, false
@@ -164,7 +159,7 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	}
 	extended := p.sequence + shift.add
 	place := &r.sent[extended&uint32(len(r.sent)-1)]
-	// By the outgoing number: a packet that padding overtook is late, and still the newest.
+	// By the outgoing number: a packet that padding overtook is late, but still the newest.
 	newest := int32(extended-r.highest) > 0
 	if !newest && (place.out == extended || r.highest-extended >= uint32(len(r.sent))) {
 		return outgoing{}, false
@@ -217,7 +212,6 @@ func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in, place: p}, true
 }
 
-// forget makes what was sent unavailable to NACKs.
 func (r *rewriter) forget() { clear(r.sent) }
 
 func (r *rewriter) outgoingTimestamp(incoming uint32) uint32 {

@@ -13,7 +13,6 @@ import (
 )
 
 // Batcher gathers what is written between Begin and End into few system calls, for one goroutine at a time.
-// egress.Batch is one.
 type Batcher interface {
 	Begin()
 	End()
@@ -21,35 +20,33 @@ type Batcher interface {
 
 // Config configures a room. Its callbacks run on the loop: they must not block or call the room.
 type Config struct {
-	// OnSlots is told whose Table changed. OnSpeakers is told of changes, loudest first, at most every 300 ms.
+	// OnSlots is told whose Table or Lacks changed, OnSpeakers of changes: loudest first, at most every 300 ms.
 	OnSlots    func(PeerID)
 	OnSpeakers func([]Speaker)
 	// OnStarved is told of a ready slot without a picture for 2 s, then every 5 s.
 	OnStarved func(Starved)
-	// OnBroken is told of a peer that was dropped because its packets or slots made the loop panic.
+	// OnBroken is told of a peer dropped after a panic.
 	OnBroken func(PeerID)
 	Panics   *panics.Guard // nil: the room's own
 
-	// Slots write into the Batcher of their Shard. Several use several cores; none: each packet is written by itself.
+	// Batchers are indexed by Shard; several use several cores. Without any, each packet is written alone.
 	Batchers []Batcher
 
-	QueuePackets   int           // default 1024; see Layer.Push
+	QueuePackets   int           // default 1024
 	MinPLIInterval time.Duration // for each layer; default 320 ms
-	HoldTable      time.Duration // wait of SetTable's entries for their publisher; default 15 s
+	HoldTable      time.Duration // see SetTable; default 15 s
 }
 
 const (
-	// 50 ms and 1.6 MB at 1000 packets/s of 20 cameras.
 	defaultQueuePackets = 1024
 	// Chromium ignores requests within 300 ms of the last.
 	defaultMinPLIInterval = 320 * time.Millisecond
-	// Clients restart for at most three attempts of 4 s after a failover.
+	// Clients restart for 12 s after a failover.
 	defaultHoldTable = 15 * time.Second
 
-	// How long an ended publication's place waits for the peer's next connection.
+	// How long a place waits for the peer's next connection.
 	holdGone = 3 * time.Second
 
-	// More make callers wait.
 	queueTasks = 256
 )
 
@@ -64,11 +61,11 @@ type Room struct {
 
 	stats counters
 
-	mu      sync.Mutex         // guards the fields below
-	tables  map[PeerID][]Entry // as last told
+	mu      sync.Mutex // guards the fields below
+	tables  map[PeerID][]Entry
 	lacks   map[PeerID][]Lack
 	budgets map[PeerID]uint64 // not yet taken over by the loop
-	wants   Demand            // of the last look
+	wants   Demand
 
 	level atomic.Uint32
 
@@ -79,27 +76,27 @@ type Room struct {
 	pacing           pacing
 	shards           shards
 	handling         *Layer
-	publications     []*publication // by arrival
+	publications     []*publication
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber
 	clocks           map[PeerID]*peerClock
 	speakers         speakerTracker
-	tablesChanged    bool // reassign everybody's slots
-	speakersChanged  bool // where slots are scarce, speaking decides
-	layersChanged    bool // choose layers again
+	tablesChanged    bool
+	speakersChanged  bool
+	layersChanged    bool
 	frozen           bool
 	apart            bool
 	scarce           bool
 	viewersWait      bool // see tickInterval
 	layersLooked     time.Time
-	scratch          []byte // the packet being sent again
+	scratch          []byte // for resending
 	demands          []demand
 	adding           *Demand // during a look
 	assignment       assignment
 	sounds, pictures ranking
-	looks            uint64 // calls of arrange
+	looks            uint64
 	lastMark         uint64
-	compared         int // of publications, in compareCodecs
+	compared         int
 	lacked           []*publication
 }
 
@@ -145,7 +142,7 @@ func (r *Room) GetPacket() *Packet {
 	return p
 }
 
-// AddLayer replaces a layer of the same peer, source and RID. It does not wait: nil while the loop is too busy.
+// AddLayer replaces a layer of the same peer, source and RID. Nil: the loop is too busy.
 func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	if cfg.Codec.ClockRate == 0 {
 		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
@@ -164,7 +161,7 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	return l
 }
 
-// AddSlot replaces a slot of the same peer and mid, and goes on with what that one showed.
+// AddSlot replaces a slot of the same peer and mid, with what it showed.
 func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	cfg.Codecs = slices.Clone(cfg.Codecs)
 	s := &Slot{room: r, cfg: cfg}
@@ -172,8 +169,7 @@ func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	return s
 }
 
-// SetView says what the peer's page shows, most important first. Without it everybody is shown at the lowest layer,
-// screens and speakers first.
+// SetView says what the peer's page shows, most important first. Without it, all are shown at the lowest layer.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
@@ -182,8 +178,7 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 	})
 }
 
-// SetTable says what the slots of an earlier connection show. They keep it; without a publisher, for Config.HoldTable
-// or until others need the slot.
+// SetTable says what an earlier connection's slots show. Absent publishers keep theirs for Config.HoldTable.
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
@@ -193,7 +188,7 @@ func (r *Room) SetTable(peer PeerID, table []Entry) {
 	})
 }
 
-// Freeze stops reassignment: clients are told of no more changes.
+// Freeze stops the reassignment of slots.
 func (r *Room) Freeze() {
 	r.post(func() { r.frozen = true })
 }
@@ -209,7 +204,7 @@ func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 	})
 }
 
-// SetBudget says what the peer's transport carries, 0 for no limit. Sound is never limited. It does not block.
+// SetBudget says what the peer's transport carries, 0 for no limit. It does not block.
 func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
 	r.mu.Lock()
 	r.budgets[peer] = bitsPerSecond
@@ -229,7 +224,7 @@ func (r *Room) takeBudgets() {
 	clear(r.budgets)
 }
 
-// SetRoundTrip bounds how often a packet is sent again; 0: unknown. It does not block, and may be lost.
+// SetRoundTrip bounds how often a packet is sent again; 0: unknown. It may be lost.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	r.try(func() {
 		if sub := r.subscribers[peer]; sub != nil {
@@ -267,7 +262,7 @@ func (r *Room) RemovePeer(peer PeerID) {
 	})
 }
 
-// Table is what the peer's slots show, as OnSlots last told, in the order of AddSlot; nil without slots.
+// Table is what the peer's slots show, in the order of AddSlot; nil without slots.
 func (r *Room) Table(peer PeerID) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +277,6 @@ func (r *Room) post(task func()) {
 	}
 }
 
-// try is post without waiting.
 func (r *Room) try(task func()) bool {
 	select {
 	case r.tasks <- task:

@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// forward sends a packet of a layer that the slot shows or waits for. It allocates nothing.
+// forward allocates nothing.
 func (s *Slot) forward(p *Packet) {
 	if !s.ready {
 		return
@@ -67,7 +67,6 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	}
 }
 
-// fill sends padding under a number left free, so that no NACK asks for it.
 func (s *Slot) fill(p *Packet, out outgoing) {
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
 	s.header.Marker, s.header.Padding, s.header.PaddingSize = false, true, 1
@@ -98,8 +97,7 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	return true
 }
 
-// elapsedTicks is the sampling time between the stream's newest packet and another layer's first, always above 0. If
-// it differs much from the time between arrivals, a clock was wrong and arrival counts.
+// If a clock was wrong, arrival counts.
 func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint32 {
 	const (
 		least = time.Millisecond
@@ -118,7 +116,6 @@ func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint3
 	return ticks(elapsed, l.clock.rate)
 }
 
-// setHeader passes extensions on under the subscriber's ids, and drops contributing sources.
 func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
@@ -138,12 +135,12 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 	}
 	for i, id := range s.cfg.Passed {
 		if at := p.header.passed[i]; id != 0 && at.length > 0 {
-			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // never refused: ids are 1 to 14, lengths 1 to 16
+			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // never refused: lengths are 1 to 16
 		}
 	}
 }
 
-// RTP header and transport-wide number 20, SRTP's tag 16, UDP and IPv4 28.
+// RTP header and number 20, SRTP's tag 16, UDP and IPv4 28.
 const wireOverhead = 64
 
 func (s *Slot) number(payloadBytes int) {
@@ -166,15 +163,14 @@ func (s *Slot) wrote(n int, err error) bool {
 		shard.egressBytes.Add(uint64(n))
 		return true
 	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
-		return false // about to be closed
+		return false
 	default:
 		stats.writeErrors.Add(1)
 		return false
 	}
 }
 
-// resend writes a retransmission (RFC 4588): RTX's SSRC and payload type, the original sequence number before the
-// payload.
+// RFC 4588: the original sequence number goes before the payload.
 func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()
 	out := from.segment.apply(&in, sequence, from.place.picture)

@@ -2,15 +2,14 @@ package forward
 
 import "sync"
 
-// From so many slots on several goroutines forward a frame. A hand-over costs microseconds, a slot about ten.
+// From so many slots on, several goroutines forward a frame.
 const shardSlots = 64
 
-// shards are parts of a room's slots, one for each Batcher; a transport's slots are in one part. The loop waits while
-// parts run. A part touches only its own slots.
+// shards are parts of a room's slots, one for each Batcher. The loop waits; a part touches only its own slots.
 type shards struct {
-	steady [][]*Slot   // slots that show the layer, so that writing changes nothing of the room
-	copies [][]*Packet // by part
-	faults []any       // panics, by part
+	steady [][]*Slot // they show the layer: writing changes nothing of the room
+	copies [][]*Packet
+	faults []any // panics
 }
 
 func newShards(n int) shards {
@@ -59,7 +58,6 @@ func (r *Room) forwardShard(i int, packets []*Packet) {
 	batcher.Begin()
 }
 
-// copies have payloads that the part may patch.
 func (r *Room) copies(into, packets []*Packet) []*Packet {
 	for _, p := range packets {
 		c := r.GetPacket()
@@ -73,7 +71,7 @@ func (r *Room) copies(into, packets []*Packet) []*Packet {
 	return into
 }
 
-// rejoin panics again for a part, for survive.
+// rejoin panics again for a part.
 func (r *Room) rejoin() {
 	for i, copies := range r.shards.copies {
 		for j, c := range copies {

@@ -8,20 +8,19 @@ import (
 	"github.com/pion/rtp"
 )
 
-// PacketWriter sends one RTP packet with the header's padding. It must not keep header or payload. transport.Writer is
-// one.
+// PacketWriter sends one RTP packet and must not keep header or payload.
 type PacketWriter interface {
 	WriteRTP(header *rtp.Header, payload []byte) (int, error)
 }
 
-// Path measures a slot's transport, on the room's loop. bandwidth.Path is one.
+// Path measures a slot's transport, on the room's loop.
 type Path interface {
-	// Target is its bits per second, 0 for no limit: used before SetBudget is called.
+	// Target is in bits per second, 0 for no limit; used until SetBudget.
 	Target() uint64
 	// Next numbers a packet of so many bytes on the wire.
 	Next(bytes int) uint16
-	// Probe is called at each tick of a subscriber short of budget. It returns the bytes of padding to send.
-	// wantedBitsPerSecond is its rate without a budget; urgent: a picture is paused.
+	// Probe returns the bytes of padding to send. It is called each tick of a subscriber short of budget;
+	// wantedBitsPerSecond is its rate without one; urgent: a picture is paused.
 	Probe(wantedBitsPerSecond uint64, urgent bool) int
 }
 
@@ -30,21 +29,21 @@ type SlotConfig struct {
 	Peer    PeerID
 	Mid     string
 	Kind    Kind
-	Stream  string // MediaStream; may be empty
+	Stream  string // may be empty
 	Writer  PacketWriter
 	Shard   int // of Writer's Batcher; one for all slots of a transport
 	SSRC    uint32
-	RTXSSRC uint32  // 0: no RTX, see Repeat
-	Codecs  []Codec // negotiated; sources of other codecs are not shown
+	RTXSSRC uint32  // 0: no RTX
+	Codecs  []Codec // negotiated; others are not shown
 
-	// Path numbers packets in the extension TransportSequenceID, 1 to 14. A transport's slots share it. Nil: no
-	// numbers.
+	// Path numbers packets in the extension TransportSequenceID, 1 to 14; nil: no numbers. A transport's slots share
+	// it.
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
-	DescriptorID        uint8 // of the dependency descriptor, 0 for none
+	DescriptorID        uint8 // 0: none
 
-	// Repeat sends an earlier packet of SSRC again, byte for byte, where there is no RTX; 0: forgotten. Nil: never.
+	// Repeat sends a packet of SSRC again, byte for byte, without RTX; 0: forgotten. Nil: never.
 	Repeat func(sequence uint16) (int, error)
 
 	// WriteRTCP runs on the room's loop and must not block.
@@ -64,11 +63,11 @@ type Slot struct {
 
 	// The loop owns the fields below.
 	sub        *subscriber
-	beside     *Slot // the slot of the other kind in its stream
+	beside     *Slot // of the other kind in its stream
 	closed     bool
 	ready      bool
 	entry      Entry
-	paused     bool      // the budget excludes its lowest layer
+	paused     bool      // by the budget
 	restrained bool      // by the node's level
 	raised     time.Time // since when the budget allows more
 	target     *Layer
@@ -76,24 +75,24 @@ type Slot struct {
 	moved      bool         // entry changed after target and table
 	position   int
 	wanted     wish
-	formats    []string // of cfg.Codecs
-	current    *Layer   // being sent; not target until its keyframe
+	formats    []string
+	current    *Layer // not target until its keyframe
 	payload    payloadTypes
 
 	rewriter       rewriter
 	temporal       temporal
 	spatial        uint8      // the highest wanted, or allSpatial
 	targeting      *targeting // nil before the first described layer
-	newest         time.Time  // its sampling time, by our clock
+	newest         time.Time  // sampling time, by our clock
 	newestArrived  time.Time
 	header         rtp.Header
-	transport      [2]byte // transport-wide number
+	transport      [2]byte
 	rtxSequence    uint16
 	budget         retransmitBudget
 	asked          time.Time // origin of rewriter's milliseconds
 	keyframesAsked uint64    // by the subscriber
 	askedAt        time.Time
-	keyframes      uint64 // sent
+	keyframes      uint64
 	keyframeAt     time.Time
 	starvation     starvation
 	refreshed      time.Time
@@ -101,7 +100,7 @@ type Slot struct {
 	losses         losses
 }
 
-// Ready says that DTLS is up, or up again. Nothing is sent before. A keyframe comes first.
+// Ready says that DTLS is up, or up again. Nothing is sent before.
 func (s *Slot) Ready() {
 	s.room.post(func() {
 		if s.closed {
@@ -113,12 +112,12 @@ func (s *Slot) Ready() {
 	})
 }
 
-// NACK sends packets again from the cache. It does not block: receivers repeat lost requests.
+// NACK sends packets again from the cache. It does not block, and may be lost.
 func (s *Slot) NACK(sequenceNumbers []uint16) {
 	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
 
-// KeyframeRequested passes a PLI or FIR on, within Config.MinPLIInterval only the last.
+// KeyframeRequested passes a PLI or FIR on, at most once in Config.MinPLIInterval.
 func (s *Slot) KeyframeRequested() {
 	s.room.try(func() {
 		s.keyframesAsked++
@@ -136,8 +135,7 @@ func (s *Slot) KeyframeRequested() {
 // Close does not wait: one more packet may follow.
 func (s *Slot) Close() { s.room.post(func() { s.room.dropSlot(s) }) }
 
-// aim chooses the layer to show, nil for none. Another layer of the same source flows on until the target's keyframe.
-// Another person's picture stops at once, because the page already shows the new name.
+// aim sets the layer to show; nil: none. A layer of the same source flows on until the target's keyframe.
 func (s *Slot) aim(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -154,13 +152,12 @@ func (s *Slot) aim(target *Layer, now time.Time) {
 	}
 }
 
-// cut aims lower because the path does not carry what is sent. It stops at once: what is sent until the lower
-// keyframe would queue before it. Nor are packets sent again, because that keyframe makes them worthless.
+// cut aims lower and stops at once, because the path does not carry what is sent.
 func (s *Slot) cut(target *Layer, now time.Time) {
 	if target == s.target {
 		return
 	}
-	if target == nil || target != s.current { // else it only waited
+	if target == nil || target != s.current {
 		s.rewriter.forget()
 		s.stop()
 	}
@@ -176,8 +173,7 @@ func (s *Slot) stop() {
 	}
 }
 
-// start waits for the target's keyframe and asks for it. A recent one is replayed: the publisher makes no other so
-// soon.
+// start replays a recent keyframe, because the publisher makes no other so soon.
 func (s *Slot) start(now time.Time) {
 	l := s.target
 	if l == nil {
@@ -193,7 +189,6 @@ func (s *Slot) start(now time.Time) {
 	l.requestKeyframe(now)
 }
 
-// replay sends the layer from its newest keyframe on, if no packet is missing.
 func (s *Slot) replay(l *Layer) bool {
 	for sequence := l.keyframe; sequence <= l.tracker.highest; sequence++ {
 		if l.cache.get(sequence) == nil {
@@ -204,8 +199,8 @@ func (s *Slot) replay(l *Layer) bool {
 	return s.current == l
 }
 
-// Random beginnings: RFC 3550 section 5.1. In the lower half, so that early loss cannot mislead a receiver's
-// roll-over counter.
+// Random beginnings: RFC 3550 section 5.1. In the lower half, early loss cannot mislead a receiver's roll-over
+// counter.
 func newSlotStream(kind Kind) rewriter {
 	memory := audioMemoryPackets
 	if kind == KindVideo {

@@ -15,19 +15,18 @@ const (
 	speakHold  = 700 * time.Millisecond // a pause between words
 	swapMargin = 6                      // dB by which a louder one overtakes
 
-	attack  = 60 * time.Millisecond  // time constant of rising
-	release = 300 * time.Millisecond // and of falling
+	attack  = 60 * time.Millisecond
+	release = 300 * time.Millisecond
 
 	levelStep = 0.05 // smaller changes are not told
 
-	maxSpeakers = 16 // everybody in the room gets the list
+	maxSpeakers = 16
 )
 
-// speakerTracker ranks speakers by audio level. The caller has the clock.
 type speakerTracker struct {
 	voices map[PeerID]*voice
 	order  []PeerID
-	listed []Speaker // as last told
+	listed []Speaker
 	last   time.Time
 }
 
@@ -85,7 +84,7 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the loudest and whether to tell them, at most every speakersInterval.
+// update returns the loudest and whether to tell them.
 func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	if now.Sub(t.last) < speakersInterval {
 		return nil, false
@@ -110,7 +109,7 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 }
 
 func (v *voice) judge(now time.Time) {
-	// Who sends nothing (discontinuous transmission, loss) is silent.
+	// Who sends nothing is silent.
 	const quiet = 100 * time.Millisecond
 	if now.Sub(v.at) > quiet {
 		v.move(0, now)

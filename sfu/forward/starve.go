@@ -3,14 +3,13 @@ package forward
 import "time"
 
 const (
-	// Five requests for a keyframe.
 	starvedAfter = 2 * time.Second
 	starvedEvery = 5 * time.Second
-	// So long a layer without a keyframe is passed over for another.
+	// So long a layer without a keyframe is passed over.
 	shunned = 10 * time.Second
 )
 
-// Starved is a ready slot without a picture for a while, or a subscriber that can have none.
+// Starved is a ready slot without a picture, or a subscriber that can have none.
 type Starved struct {
 	Subscriber PeerID
 	Mid        string
@@ -24,7 +23,6 @@ type starvation struct {
 	since, told time.Time
 }
 
-// feed logs and tells starved slots, and passes their layer over if there is another.
 func (r *Room) feed(now time.Time) {
 	for _, sub := range r.subscribers {
 		for _, s := range sub.slots {

@@ -9,8 +9,8 @@ import (
 type SlotState struct {
 	Entry
 	Ready          bool
-	Waits          string // in words; empty: for nothing
-	Target, Sent   string // RIDs by ridName; empty: none
+	Waits          string // empty: for nothing
+	Target, Sent   string // RIDs; empty: none
 	PacketsIn      uint64 // of the target
 	PacketsOut     uint64
 	KeyframesAsked uint64 // by the subscriber

@@ -5,18 +5,17 @@ import "sync/atomic"
 // Stats are counts since the room began.
 type Stats struct {
 	PacketsIn        uint64
-	PacketsForwarded uint64 // without retransmissions
+	PacketsForwarded uint64
 	Retransmitted    uint64
-	RetransmitMisses uint64 // too old, or above the slot's rate
+	RetransmitMisses uint64
 	KeyframeRequests uint64 // PLIs sent
-	ProbePackets     uint64 // padding
-	EgressPackets    uint64 // all RTP packets
-	EgressBytes      uint64 // as the writers reported
+	ProbePackets     uint64
+	EgressPackets    uint64
+	EgressBytes      uint64
 	Drops            Drops
 }
 
-// Drops counts packets that should have been forwarded. Padding, duplicates, pictures without a viewer and packets
-// from before a switch are none.
+// Drops counts packets that should have been forwarded.
 type Drops struct {
 	QueueFull uint64 // incoming packets
 	Write     uint64 // except on closed transports

@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// A panic on the loop costs only the peer whose packet or slot was handled: Room.handling, or the subscriber, names
-// it.
+// A panic costs only the peer whose packet or slot was handled.
 
 func (r *Room) survive() {
 	caught := panics.Of(recover())

@@ -27,7 +27,6 @@ func (s Source) Kind() Kind {
 	return KindVideo
 }
 
-// shared reports whether everybody gets it, whoever speaks.
 func (s Source) shared() bool { return s == SourceScreen || s == SourceScreenAudio }
 
 // Kind is audio or video.
@@ -39,7 +38,7 @@ const (
 	KindVideo Kind = "video"
 )
 
-// Entry is what a slot shows; nothing without a Peer.
+// Entry is what a slot shows; no Peer: nothing.
 type Entry struct {
 	Mid    string
 	Kind   Kind
@@ -48,7 +47,7 @@ type Entry struct {
 	Paused bool // by the budget
 }
 
-// Want is one picture of a page. 0 x 0 is hidden: nothing is sent, and the slot is kept unless others need it.
+// Want is one picture of a page; 0 x 0 is hidden.
 type Want struct {
 	Peer          PeerID
 	Source        Source
@@ -58,5 +57,5 @@ type Want struct {
 // Speaker is somebody who speaks now.
 type Speaker struct {
 	Peer  PeerID
-	Level float64 // 0 (silence) to 1 (loudest)
+	Level float64 // 0 (silence) to 1
 }

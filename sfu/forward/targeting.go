@@ -8,18 +8,17 @@ import (
 
 const (
 	noTarget = -1
-	// Frames that a slot remembers, a power of two: over a second of three spatial layers.
+	// A power of two.
 	keptVerdicts = 256
 )
 
-// targeting forwards the frames of one decode target. It changes between temporal units, to a target decodable from
-// there on.
+// targeting forwards one decode target, which changes between temporal units.
 type targeting struct {
 	structure    *descriptor.Structure
 	target, goal int // noTarget: none
 	cut          bool
-	since        time.Time // since when goal and target differ
-	timestamp    uint32    // of the newest temporal unit
+	since        time.Time
+	timestamp    uint32
 
 	// intact has a bit for each target that lost nothing which later frames need.
 	intact   uint32
@@ -35,12 +34,12 @@ const (
 	verdictNone = iota
 	verdictLeftOut
 	verdictForwarded
-	verdictHighest // the last of its temporal unit
+	verdictHighest // ends its temporal unit
 )
 
 func (t *targeting) begin() { *t = targeting{target: noTarget, goal: noTarget} }
 
-// drops reports whether a packet is left out; ahead: no later one came before.
+// ahead: no later packet came before.
 func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	f := &p.frame
 	if kind := t.verdict(f.Number); kind != verdictNone {
@@ -52,7 +51,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	if f.Structure != t.structure {
 		t.structure, t.target, t.goal, t.intact = f.Structure, noTarget, noTarget, 0
 	} else if ahead && p.header.timestamp == t.timestamp {
-		ahead = false // not at the unit's beginning
+		ahead = false
 	}
 	if ahead {
 		t.timestamp = p.header.timestamp
@@ -61,7 +60,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	return t.judge(f) == verdictLeftOut
 }
 
-// turn moves towards what is wanted; a temporal unit begins with f.
+// f begins a temporal unit.
 func (t *targeting) turn(f *descriptor.Frame, spatial, temporal uint8, now time.Time) {
 	t.goal = goalOf(t.structure, f.Active, spatial, temporal)
 	switch {
@@ -97,7 +96,6 @@ func goalOf(s *descriptor.Structure, active uint32, spatial, temporal uint8) int
 	return goal
 }
 
-// judge decides on a frame, and notes which targets lose something they need.
 func (t *targeting) judge(f *descriptor.Frame) uint8 {
 	kind := uint8(verdictLeftOut)
 	switch {
@@ -121,7 +119,6 @@ func (t *targeting) verdict(number uint16) uint8 {
 	return verdictNone
 }
 
-// decodable reports whether f needs nothing that was left out. What is missing may still come.
 func (t *targeting) decodable(f *descriptor.Frame) bool {
 	for _, back := range f.References() {
 		if t.verdict(f.Number-back) == verdictLeftOut {
@@ -136,7 +133,6 @@ func (t *targeting) ends(p *Packet) bool {
 	return t != nil && p.described && p.frame.Last && t.verdict(p.frame.Number) == verdictHighest
 }
 
-// reaches reports whether a choice is decodable from the next temporal unit on.
 func (t *targeting) reaches(c *layerChoice) bool {
 	if t.structure == nil {
 		return false
@@ -145,7 +141,7 @@ func (t *targeting) reaches(c *layerChoice) bool {
 	return goal == t.target || goal != noTarget && has(t.intact, goal)
 }
 
-// waits reports whether a keyframe is needed: at once for another size, else after risePatience.
+// A keyframe is needed at once for another size, else after risePatience.
 func (t *targeting) waits(now time.Time) bool {
 	if t == nil || t.goal == t.target || t.goal == noTarget {
 		return false

@@ -2,28 +2,25 @@ package forward
 
 import "time"
 
-// No picture needs one of a higher temporal layer, so a narrow path loses the highest before pictures get smaller.
+// No picture needs one of a higher temporal layer, so a narrow path loses those first.
 const (
-	// Higher layers count as this one. Browsers use 0 to 2.
 	maxTemporal = 3
 	allTemporal = 0xFF
-	// A temporal layer with a smaller part of the rate is not worth leaving out.
+	// A layer with less of the rate is not worth leaving out.
 	leastShare = 0.02
-	// Changes of the limit remembered for late packets.
+	// Limits remembered for late packets.
 	keptLimits = 4
-	// How long a slot waits for a picture that lets more be decoded. Then it asks for a keyframe.
+	// How long a slot waits to rise before it asks for a keyframe.
 	risePatience = 2 * time.Second
 )
 
-// temporal is what a slot forwards of its layer. It changes between pictures.
 type temporal struct {
 	wanted uint8 // the highest wanted, or allTemporal
 	limits [keptLimits]temporalLimit
 	opened bool      // the next picture may be of any temporal layer
-	waits  time.Time // since when less is decodable than wanted; zero: all is
+	waits  time.Time // since when it wants more than is decodable
 }
 
-// temporalLimit holds from a sequence number on.
 type temporalLimit struct {
 	from    uint32
 	highest uint8
@@ -49,8 +46,8 @@ func (t *temporal) drops(p *Packet, ahead bool) bool {
 	return false
 }
 
-// turn moves the limit towards what is wanted, where a picture begins with p. Down: always. Up: at a keyframe, at a
-// picture of the next layer that needs only the lowest (VP8), or after one over which nothing higher reaches (VP9).
+// turn moves the limit at a picture's first packet p. Down: always. Up: at a keyframe, at a picture of the next layer
+// that needs only the lowest (VP8), or after one over which nothing higher reaches (VP9).
 func (t *temporal) turn(p *Packet) {
 	now, picture := t.limits[0].highest, &p.picture
 	next := now
@@ -73,7 +70,6 @@ func (t *temporal) turn(p *Packet) {
 	}
 }
 
-// stuck reports, once in risePatience, that only a keyframe would help.
 func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	if t.waits.IsZero() || now.Sub(t.waits) < risePatience || l.highestTemporal() <= t.limits[0].highest {
 		return false
@@ -101,8 +97,7 @@ func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	return uint64(max(bits, 0))
 }
 
-// withTemporal puts before each rung what it is without its highest temporal layer; before the lowest, without more
-// of them, too.
+// withTemporal puts before each rung the same without its highest temporal layer, before the lowest all such.
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {
 		if c.alive && c.layer != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Profile is one that browsers and phones encode.
+// Profile is an H.264 profile.
 type Profile uint8
 
-// The profiles; Unknown is every other.
+// The profiles.
 const (
 	Unknown Profile = iota
 	ConstrainedBaseline
@@ -20,7 +20,7 @@ const (
 	High
 )
 
-// pattern is a row of RFC 6184 table 5: a profile_idc, and the constraint bits that must equal value.
+// pattern is of RFC 6184 table 5.
 type pattern struct {
 	idc, mask, value byte
 	profile          Profile
@@ -56,19 +56,17 @@ func ProfileOf(profileLevelID string) Profile {
 	return Unknown
 }
 
-// Format names what must agree to decode a stream of these a=fmtp parameters: packetization mode and profile. Levels
-// need not, because browsers decode more than they say. Baseline counts as Constrained Baseline, which browsers mean by
-// both.
+// Format names what must agree to decode: packetization mode and profile. Baseline counts as Constrained Baseline.
 func Format(fmtp string) string {
 	mode := cmp.Or(Parameter(fmtp, "packetization-mode"), "0")
-	profile := ProfileOf(cmp.Or(Parameter(fmtp, "profile-level-id"), "42000a")) // RFC 6184 section 8.1: Baseline at level 1
+	profile := ProfileOf(cmp.Or(Parameter(fmtp, "profile-level-id"), "42000a")) // RFC 6184 section 8.1
 	if profile == ConstrainedBaseline {
 		profile = Baseline
 	}
 	return mode + ";" + string('0'+rune(profile))
 }
 
-// Parameter is the value of one a=fmtp parameter, empty for none.
+// Parameter is an a=fmtp parameter's value.
 func Parameter(fmtp, name string) string {
 	for part := range strings.SplitSeq(fmtp, ";") {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")

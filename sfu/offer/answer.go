@@ -4,17 +4,17 @@ import "net/netip"
 
 // Answer is what the node adds to what the offer decides.
 type Answer struct {
-	SessionID uint64 // of o=; one for all answers of a connection, below 1<<63
+	SessionID uint64 // of o=; below 1<<63, one for a connection
 	Version   uint64 // of o=; grows with each answer
 	Ufrag     string
 	Password  string
-	// Fingerprint is our certificate's, as in SDP: "sha-256 00:11:...".
+	// Fingerprint is our certificate's: "sha-256 00:11:...".
 	Fingerprint string
 	Setup       string           // active or passive
-	Candidates  []netip.AddrPort // UDP host candidates, the preferred first
-	TCPPort     uint16           // passive TCP candidates at the same addresses (RFC 6544); 0: none
-	// CanPublish takes what the client sends; CanSubscribe fills slots. Without it an m-line is inactive: a rejected
-	// one would stop the client's transceiver for good.
+	Candidates  []netip.AddrPort // UDP, the preferred first
+	TCPPort     uint16           // passive, at the same addresses (RFC 6544); 0: none
+	// CanPublish takes what the client sends; CanSubscribe fills slots. Without it an m-line is inactive: rejection
+	// would stop the client's transceiver for good.
 	CanPublish, CanSubscribe bool
 	// Slots are by mid; a receiving m-line without one is inactive.
 	Slots map[string]Slot
@@ -24,7 +24,7 @@ type Answer struct {
 type Slot struct {
 	SSRC    uint32
 	RTXSSRC uint32 // 0 for none
-	// Stream, Track and CNAME are the same on every node, or the page sees another track after a move.
+	// Stream, Track and CNAME are the same on every node, or the page sees another track.
 	Stream, Track, CNAME string
 }
 
@@ -39,7 +39,7 @@ func (o *Offer) Answer(a *Answer) string {
 	}
 	w.put("a=msid-semantic:WMS *\r\n")
 	w.put("a=ice-ufrag:", a.Ufrag, "\r\na=ice-pwd:", a.Password, "\r\na=fingerprint:", a.Fingerprint, "\r\n")
-	candidates := a.Candidates // once, in the first m-line of the BUNDLE group
+	candidates := a.Candidates
 	for i := range o.Sections {
 		s := &o.Sections[i]
 		if s.Rejected {
@@ -165,7 +165,7 @@ func (s *Section) writeRIDs(w *writer) {
 	}
 }
 
-// Without the SSRCs a client that gets no MID extension shows nothing. Pion wants msid first.
+// A client without MID extension needs the SSRCs. Pion wants msid first.
 func (s *Section) writeSlot(w *writer, slot Slot) {
 	w.put("a=msid:", slot.Stream, " ", slot.Track, "\r\n")
 	repaired := slot.RTXSSRC != 0 && s.hasRTX()

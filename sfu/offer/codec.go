@@ -11,7 +11,7 @@ import (
 type Codec struct {
 	Name           string // VP8, VP9, AV1, H264 or opus
 	MimeType       string // video/VP8
-	Fmtp           string // for the answer; empty for none
+	Fmtp           string // for the answer
 	ClockRate      uint32 // Hz
 	Channels       int    // 0 for video
 	PayloadType    uint8
@@ -51,7 +51,6 @@ func (f feedback) String() string {
 	return ""
 }
 
-// readFeedback is 0 for a kind that is not used.
 func readFeedback(text string) feedback {
 	for kind := googREMB; kind <= nackPLI; kind <<= 1 {
 		if text == kind.String() {
@@ -94,15 +93,13 @@ func readEncoding(rtpmap string) encoding {
 	return encodingOther
 }
 
-// payload is what an m-line says of one payload type.
 type payload struct {
 	encoding encoding
 	feedback feedback
-	listed   bool // among the formats
+	listed   bool
 	fmtp     string
 }
 
-// codec is ours that a payload type carries.
 func (p *payload) codec(audio bool) (Codec, bool) {
 	const video = googREMB | transportCC | ccmFIR | nack | nackPLI
 	switch {
@@ -127,14 +124,14 @@ func (p *payload) codec(audio bool) (Codec, bool) {
 		if profile == h264.Unknown || h264.Parameter(p.fmtp, "packetization-mode") != "1" {
 			break
 		}
-		// As Chromium writes it. The level, the client's own, bounds what the other side sends.
+		// The client's level bounds what the other side sends.
 		fmtp := "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=" + strings.ToLower(h264.Parameter(p.fmtp, "profile-level-id"))
 		return Codec{Name: "H264", MimeType: "video/H264", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video, profile: profile}, true
 	}
 	return Codec{}, false
 }
 
-// opusForm offers two channels and DTX as the client does (RFC 7587 section 6.1): the node forwards either.
+// opusForm offers two channels and DTX as the client does (RFC 7587 section 6.1).
 func opusForm(fmtp string) string {
 	form := []string{"minptime=10;useinbandfec=1"}
 	for _, name := range []string{"stereo", "usedtx"} {
@@ -145,7 +142,7 @@ func opusForm(fmtp string) string {
 	return strings.Join(form, ";")
 }
 
-// NameRED is redundant sound (RFC 2198), whose packets repeat earlier ones. Its Fmtp names the inner payload type.
+// NameRED is redundant sound (RFC 2198). Its Fmtp names the inner payload type.
 const NameRED = "red"
 
 // redForm reads "111/111", one payload type for all blocks; else it is empty.
@@ -162,8 +159,7 @@ func redForm(fmtp string) string {
 	return first + "/" + first
 }
 
-// mainProfile repeats the client's profile, if any. False for others than 0, whose bits and colours not every browser
-// decodes.
+// mainProfile is false for profiles other than 0, which not every browser decodes.
 func mainProfile(fmtp, name string) (string, bool) {
 	switch h264.Parameter(fmtp, name) {
 	case "":
@@ -174,7 +170,6 @@ func mainProfile(fmtp, name string) (string, bool) {
 	return "", false
 }
 
-// They have 7 bits.
 const payloadTypes = 128
 
 // payloadType must differ from RTCP on the same port (RFC 5761 section 4).
@@ -185,10 +180,10 @@ func payloadType(text string) (uint8, bool) {
 
 type payloadTable struct {
 	types [payloadTypes]payload
-	every feedback // of a=rtcp-fb:*
+	every feedback
 }
 
-// learn reads rtpmap, fmtp or rtcp-fb; the first of a kind counts.
+// The first of a kind counts.
 func (t *payloadTable) learn(key, value string) {
 	format, rest, _ := strings.Cut(value, " ")
 	if key == "rtcp-fb" && format == "*" {
@@ -214,10 +209,9 @@ func (t *payloadTable) learn(key, value string) {
 	}
 }
 
-// codecs appends ours among the formats, each form once. A format is looked at once, however often listed: its fmtp may
-// be long.
+// A format is looked at once, however often listed: its fmtp may be long.
 func (t *payloadTable) codecs(list []Codec, formats string, audio bool) []Codec {
-	var repairs [payloadTypes]uint8 // by the payload type that is repaired
+	var repairs [payloadTypes]uint8
 	for format := range strings.FieldsSeq(formats) {
 		n, ok := payloadType(format)
 		if !ok {

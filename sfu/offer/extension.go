@@ -10,8 +10,8 @@ type Extensions struct {
 	MID, RID, RepairedRID, AudioLevel, TransportCC, AbsSendTime uint8
 	// Passed on as they are.
 	AbsCaptureTime, PlayoutDelay, VideoOrientation uint8
-	// DependencyDescriptor is not for the client's VP8: Chromium would omit picture numbers, which browsers without it
-	// need. Its long form needs a=extmap-allow-mixed.
+	// DependencyDescriptor is not for VP8: Chromium would omit picture numbers, which browsers without it need. It
+	// needs a=extmap-allow-mixed.
 	DependencyDescriptor uint8
 }
 
@@ -29,7 +29,7 @@ const (
 
 	uriDependencyDescriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
 
-	// RFC 8285 section 4.2, the form that is sent.
+	// RFC 8285 section 4.2
 	maxOneByteID = 14
 )
 
@@ -72,7 +72,7 @@ func (e *Extensions) named(uri string, audio bool) *uint8 {
 	return nil
 }
 
-// learnExtension reads "id[/direction] uri [attributes]"; the first of a URI counts. used has a bit for each id.
+// learnExtension reads "id[/direction] uri [attributes]"; the first of a URI counts.
 func (s *Section) learnExtension(value string, used *uint16) {
 	first, rest, _ := strings.Cut(value, " ")
 	uri, _, _ := strings.Cut(rest, " ")

@@ -5,18 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrBad is wrapped by every refusal. The text after it is a sentence for the client's author.
+// ErrBad is wrapped by every refusal. The text is for the client's author.
 var ErrBad = errors.New("the offer cannot be answered")
 
 const (
 	// Beside slots: microphone, camera, screen with sound, and stopped lines.
 	maxSections = 32
-	// Of a mid or RID in a one-byte extension (RFC 8285 section 4.2).
+	// RFC 8285 section 4.2.
 	maxNameBytes = 16
-	// Browsers send three.
-	maxRIDs = 8
-	// Of an m-line: three encodings with RTX are six.
-	maxSSRCs = 16
+	maxRIDs      = 8
+	maxSSRCs     = 16
 )
 
 // Limits are what a node grants one offer.
@@ -27,7 +25,7 @@ type Limits struct {
 
 // Offer is what a media node reads of an SDP offer.
 type Offer struct {
-	// Origin names the RTCPeerConnection by session id and DTLS fingerprint, which an ICE restart keeps.
+	// Origin names the RTCPeerConnection; an ICE restart keeps it.
 	Origin      string
 	Ufrag       string // of the client's ICE
 	Password    string
@@ -56,11 +54,11 @@ type Section struct {
 	Extensions Extensions
 	RIDs       []string // simulcast encodings in the client's order
 	SSRCs      []uint32 // of a publishing m-line's a=ssrc, in order
-	// Repairs has the SSRC that an RTX SSRC repairs, by a=ssrc-group:FID; nil for none.
+	// Repairs has what an RTX SSRC repairs (a=ssrc-group:FID); nil: nothing.
 	Repairs map[uint32]uint32
 
-	paused   uint8  // bit i: RIDs[i] is paused
-	format   uint8  // the first payload type
+	paused   uint8 // bit i: RIDs[i] is paused
+	format   uint8
 	recvOnly uint16 // bit id: only received by the client
 	sendOnly uint16 // bit id: only sent by the client
 }
@@ -76,8 +74,7 @@ func (o *Offer) Slots() int {
 	return count
 }
 
-// Extends checks that an offer keeps the m-lines of the one before on the connection; only stopped ones may change
-// their use.
+// Extends checks that an offer keeps the m-lines of the one before; only stopped ones may change.
 func (o *Offer) Extends(before []Section) error {
 	for i := range before {
 		old := &before[i]

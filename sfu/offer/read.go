@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// security are the transport's attributes as text. An m-line inherits the session's.
+// An m-line inherits the session's security.
 type security struct {
 	ufrag, password, fingerprint, setup string
 }
@@ -35,14 +35,14 @@ func (s *security) inherit(other security) {
 	s.learn("fingerprint", other.fingerprint)
 }
 
-// reader reads line by line. It holds parts of the text until finish copies them.
+// reader holds parts of the text until finish copies them.
 type reader struct {
 	limits  Limits
 	offer   *Offer
 	slots   int
-	session string // o= session id
-	bundle  string // mids of a=group:BUNDLE
-	bundled bool   // there is such a group
+	session string
+	bundle  string
+	bundled bool
 	// transport is the session's, completed by m-lines in order.
 	transport security
 	section   sectionReader
@@ -74,7 +74,6 @@ func Read(text string, limits Limits) (*Offer, error) {
 	return r.offer, nil
 }
 
-// line passes over lines of no interest.
 func (r *reader) line(kind byte, value string) error {
 	switch kind {
 	case 'o':
@@ -152,7 +151,6 @@ func (r *reader) endSection() error {
 	return nil
 }
 
-// finish checks the whole and copies what is kept of the text.
 func (r *reader) finish() error {
 	if err := r.endSection(); err != nil {
 		return err
@@ -220,7 +218,7 @@ func readFingerprint(text string) (Fingerprint, bool) {
 	return Fingerprint{Algorithm: algorithm, Value: bytes}, err == nil && len(bytes) == n
 }
 
-// hashOf returns the hash and its length in bytes, 0 if it is not accepted.
+// length 0: not accepted.
 func hashOf(fingerprint string) (algorithm string, length int) {
 	switch word, _, _ := strings.Cut(fingerprint, " "); {
 	case strings.EqualFold(word, "sha-256"):
@@ -233,7 +231,7 @@ func hashOf(fingerprint string) (algorithm string, length int) {
 	return "", 0
 }
 
-// printable checks length, and for characters that end a word or a line.
+// printable excludes characters that end a word or a line.
 func printable(text string, least, most int) bool {
 	if len(text) < least || len(text) > most {
 		return false
@@ -246,7 +244,6 @@ func printable(text string, least, most int) bool {
 	return true
 }
 
-// digits: an unsigned number of 64 bits.
 func digits(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 64)
 	return err == nil

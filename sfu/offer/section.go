@@ -10,10 +10,10 @@ import (
 type sectionReader struct {
 	open       bool
 	section    Section
-	formats    string // of the m-line
-	closed     bool   // port 0
+	formats    string
+	closed     bool // port 0
 	bundleOnly bool
-	stopped    bool // by the client; known at the end
+	stopped    bool // by the client
 	ids        uint16
 	transport  security
 	simulcast  string // the send side of a=simulcast
@@ -109,7 +109,7 @@ func sent(simulcast string) string {
 	return ""
 }
 
-// end shares equal codecs with the m-line before: with many slots they are most of what is kept.
+// Equal codecs are shared: with many slots they are most of what is kept.
 func (r *sectionReader) end(before []Codec) (Section, error) {
 	s := &r.section
 	r.open = false
@@ -121,7 +121,7 @@ func (r *sectionReader) end(before []Codec) (Section, error) {
 		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)
 	}
 	s.MID = strings.Clone(s.MID)
-	var room [8]Codec // there are no more forms
+	var room [8]Codec
 	switch codecs := r.payloads.codecs(room[:0], r.formats, s.Audio); {
 	case slices.Equal(codecs, before):
 		s.Codecs = before

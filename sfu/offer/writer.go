@@ -23,7 +23,6 @@ func (w *writer) number(n uint64) *writer {
 	return w
 }
 
-// codec also writes its RTX.
 func (w *writer) codec(c *Codec) {
 	payload := uint64(c.PayloadType)
 	w.put("a=rtpmap:").number(payload).put(" ", c.Name, "/").number(uint64(c.ClockRate))
@@ -54,7 +53,6 @@ const (
 // Direction preference of a passive TCP candidate (RFC 6544 section 4.2).
 const passive = 4 << 13
 
-// candidates also writes TCP ones at the same addresses if tcpPort is set.
 func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 	for i, candidate := range list {
 		w.candidate(i+1, "udp", preferUDP, max(65535-i, 0), candidate)
@@ -70,7 +68,7 @@ func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 	w.put("a=end-of-candidates\r\n")
 }
 
-// candidate omits the line's end. Priority by RFC 8445 section 5.1.2.1, component 1.
+// candidate omits the line's end. Priority: RFC 8445 section 5.1.2.1.
 func (w *writer) candidate(number int, protocol string, kind, local int, at netip.AddrPort) {
 	priority := uint64(kind)<<24 | uint64(local)<<8 | 255
 	var text [64]byte

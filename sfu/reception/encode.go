@@ -13,26 +13,24 @@ const (
 	smallDelta = 1 // one byte
 	largeDelta = 2 // two, signed
 
-	oneBitVector = 1 << 15 // 14 symbols without large deltas
-	twoBitVector = 3 << 14 // 7 symbols
+	oneBitVector = 1 << 15
+	twoBitVector = 3 << 14
 	maxRun       = 1<<13 - 1
 )
 
 const (
 	feedbackHeader = 20
-	// With a header and chunks for window symbols, a packet has 1,114 bytes of 1,200.
-	maxDeltas = 800
+	maxDeltas      = 800
 )
 
 type feedbackWriter struct {
-	last    int64 // arrival in ticks
+	last    int64 // in ticks
 	symbols [window]byte
 	count   int
 	deltas  [maxDeltas]byte
-	size    int // of deltas
+	size    int
 }
 
-// add is false if the next status does not fit.
 func (w *feedbackWriter) add(arrival int64) bool {
 	symbol := byte(missing)
 	if arrival != none {
@@ -79,7 +77,6 @@ func (w *feedbackWriter) packet(sender, source uint32, base uint16, reference ui
 	return &raw
 }
 
-// nextChunk returns the chunk of the most symbols, and their number.
 func nextChunk(symbols []byte) (chunk uint16, n int) {
 	run := 1
 	for run < min(len(symbols), maxRun) && symbols[run] == symbols[0] {

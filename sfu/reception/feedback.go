@@ -7,31 +7,29 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// Late feedback shows browsers a falling path late. As libwebrtc, we report every 50 ms from about 200 kbit/s (busy
-// packets) on. A voice alone, which adapts nothing, gets 100 ms.
+// As libwebrtc: every 50 ms from about 200 kbit/s (busy packets) on. A voice alone gets 100 ms.
 const (
 	fastFeedback = 50 * time.Millisecond
 	slowFeedback = 100 * time.Millisecond
 	busy         = 10
 
-	tick = 250 * time.Microsecond // unit of arrival times
-	none = math.MinInt64          // did not arrive
+	tick = 250 * time.Microsecond
+	none = math.MinInt64 // did not arrive
 )
 
-// feedback has arrivals by extended transport-wide number. Reported ones are kept: a late packet is reported again
-// with its successors.
+// Reported arrivals are kept: a late packet is reported again with its successors.
 type feedback struct {
-	arrivals []int64 // ticks; number n is at n modulo window
+	arrivals []int64 // ticks; by number modulo window
 	newest   int64
 	from     int64 // first number to report
-	pending  int   // unreported arrivals
+	pending  int
 	due      time.Duration
-	last     time.Duration // report
+	last     time.Duration
 	count    uint8
-	source   uint32 // SSRC of the last packet
+	source   uint32 // SSRC
 
 	jumped    bool   // following is set
-	following uint16 // what would follow a jump back
+	following uint16 // after a jump back
 }
 
 // arrived keeps the first of two packets with one number.
@@ -48,7 +46,7 @@ func (f *feedback) arrived(sequence uint16, source uint32, at time.Duration) {
 		f.newest += step
 		f.from = max(f.from, f.newest-window+1)
 	case step > -window:
-	case f.jumped && sequence == f.following: // two in a row: the sender began anew
+	case f.jumped && sequence == f.following:
 		f.begin(sequence)
 		step = 0
 	default:
@@ -86,7 +84,6 @@ func (f *feedback) clear(first, last int64) {
 	}
 }
 
-// report appends packets about unreported arrivals.
 func (f *feedback) report(sender uint32, at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 	for f.from <= f.newest {
 		out = append(out, f.packet(sender))
@@ -96,7 +93,7 @@ func (f *feedback) report(sender uint32, at time.Duration, out []rtcp.Packet) []
 	return out
 }
 
-// packet reports from f.from and moves it on. It ends when full, or where arrivals are too far apart for 16 bits.
+// packet ends when full, or where arrivals are too far apart for 16 bits.
 func (f *feedback) packet(sender uint32) *rtcp.RawPacket {
 	reference := f.arrivals[f.firstArrival()&(window-1)] >> 8 // 64 ms each
 	w := feedbackWriter{last: reference << 8}

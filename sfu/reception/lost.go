@@ -7,26 +7,25 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// Calls cannot use a frame 1.5 s late, and browsers keep about as much.
+// Calls cannot use a frame 1.5 s late.
 const (
-	window   = 1024 // numbers behind the newest
+	window   = 1024
 	maxAge   = 1500 * time.Millisecond
 	maxTries = 10
 
-	// Bounds a NACK to 1,036 bytes. A larger gap is forgotten: a keyframe comes sooner than hundreds of
-	// retransmissions.
+	// Bounds a NACK to 1,036 bytes. After a larger gap a keyframe comes sooner.
 	maxLost = 256
 )
 
 type lostPacket struct {
 	sequence int64
 	missed   time.Duration // when a later one came
-	asked    time.Duration // first
-	due      time.Duration // next request
+	asked    time.Duration
+	due      time.Duration
 	tries    int
 }
 
-// skip moves the newest number on, and reports whether more packets are missing.
+// skip reports whether more packets are missing.
 func (s *stream) skip(step int64, at time.Duration, path *path) bool {
 	if s.repair == NoRepair {
 		return false
@@ -59,7 +58,6 @@ func (s *stream) found(sequence int64) (p lostPacket, ok bool) {
 	return p, ok
 }
 
-// ask appends what is due to pairs, gives up what is too old, and returns when the next is due.
 func (s *stream) ask(at, spacing time.Duration, pairs []rtcp.NackPair) ([]rtcp.NackPair, time.Duration) {
 	next := never
 	kept := s.lost[:0]

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// When a missing packet is asked for.
 const (
-	// For reordering: up to mostWait on paths that reorder by more, less by a part of waitFall with each repair.
+	// For reordering; less by a part of waitFall with each repair.
 	leastWait = 10 * time.Millisecond
 	mostWait  = 40 * time.Millisecond
 	waitFall  = 64
@@ -15,25 +14,23 @@ const (
 	startSpacing = 100 * time.Millisecond
 	leastSpacing = 20 * time.Millisecond
 	mostSpacing  = time.Second
-	leastMargin  = 10 * time.Millisecond // over the round trip, or a quarter of that if it is more
+	leastMargin  = 10 * time.Millisecond // over the round trip, or a quarter of that
 )
 
-// path learns the median time from the first NACK to the repair. Counted from the last NACK, a round trip longer than
-// the spacing would seem shorter, and requests would come ever more often.
+// path learns the median time from the first NACK to the repair: from the last one, long round trips would seem short.
 type path struct {
-	wait    time.Duration // before the first request
-	spacing time.Duration // between requests
+	wait    time.Duration
+	spacing time.Duration
 
 	measurements [15]time.Duration
 	count        int
-	lastAsked    time.Duration // of the last measured request
+	lastAsked    time.Duration // of a request
 }
 
 func newPath() path {
 	return path{wait: leastWait, spacing: startSpacing, lastAsked: -1}
 }
 
-// repaired counts one repair of each NACK.
 func (p *path) repaired(asked, at time.Duration) {
 	p.wait -= (p.wait - leastWait) / waitFall
 	if asked != p.lastAsked {
@@ -42,7 +39,7 @@ func (p *path) repaired(asked, at time.Duration) {
 	}
 }
 
-// reordered notes a late original. One later than mostWait is a retransmission.
+// One later than mostWait is a retransmission.
 func (p *path) reordered(late time.Duration) {
 	if late <= mostWait {
 		p.wait = max(p.wait, late)

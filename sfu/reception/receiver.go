@@ -10,22 +10,21 @@ import (
 
 const never = time.Duration(math.MaxInt64)
 
-// As browsers do.
 const reportInterval = time.Second
 
-// Five bits count report blocks (RFC 3550 section 6.4.2).
+// Five bits (RFC 3550 section 6.4.2).
 const maxReports = 31
 
 // Receiver watches one connection's streams. All times are since begun.
 type Receiver struct {
-	ssrc     uint32 // of our RTCP
+	ssrc     uint32
 	begun    time.Time
-	streams  []*stream // in the order of Add
+	streams  []*stream
 	path     path
 	feedback feedback
 	nackAt   time.Duration
 	reportAt time.Duration
-	pairs    []rtcp.NackPair // scratch
+	pairs    []rtcp.NackPair
 }
 
 // New returns a Receiver whose RTCP comes from ssrc.
@@ -36,25 +35,25 @@ func New(ssrc uint32) *Receiver {
 // Repair is how a sender answers NACKs.
 type Repair int
 
-// The ways to repair. With Repeats, retransmissions look like late originals.
+// The ways to repair.
 const (
 	NoRepair Repair = iota // never
 	RTX                    // RFC 4588
 	Repeats                // the original again
 )
 
-// Add begins or replaces a stream of clockRate ticks a second. The caller bounds their number: 64 cost little.
+// Add begins or replaces a stream of clockRate ticks a second. The caller bounds their number.
 func (r *Receiver) Add(ssrc, clockRate uint32, repair Repair) {
 	r.Remove(ssrc)
 	r.streams = append(r.streams, &stream{ssrc: ssrc, clockRate: clockRate, repair: repair})
 }
 
-// Remove ends a stream, which may be unknown.
+// Remove ends a stream.
 func (r *Receiver) Remove(ssrc uint32) {
 	r.streams = slices.DeleteFunc(r.streams, func(s *stream) bool { return s.ssrc == ssrc })
 }
 
-// Received notes an original packet, of media or padding. It ignores unknown streams.
+// Received notes an original packet.
 func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now time.Time) {
 	s := r.stream(ssrc)
 	if s == nil {
@@ -70,29 +69,27 @@ func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now 
 }
 
 // Repaired notes a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing.
-// It was not for second copies, given-up packets and padding of old packets. Reports do not count retransmissions.
 func (r *Receiver) Repaired(ssrc uint32, sequence uint16, now time.Time) bool {
 	s := r.stream(ssrc)
 	return s != nil && s.repaired(sequence, r.since(now), &r.path)
 }
 
-// Transport notes any packet's transport-wide number and stream, also of retransmissions and padding.
+// Transport notes any packet's transport-wide number.
 func (r *Receiver) Transport(sequence uint16, ssrc uint32, now time.Time) {
 	r.feedback.arrived(sequence, ssrc, r.since(now))
 }
 
-// SenderReport notes a report's NTP time for LSR and DLSR.
+// SenderReport notes a report's NTP time.
 func (r *Receiver) SenderReport(ssrc uint32, ntp uint64, now time.Time) {
 	if s := r.stream(ssrc); s != nil {
 		s.lastReport, s.lastReportAt = uint32(ntp>>16), r.since(now)
 	}
 }
 
-// RoundTrip notes a round trip measured elsewhere. Else the time from NACK to repair counts, with Repair RTX only.
+// RoundTrip notes a round trip measured elsewhere.
 func (r *Receiver) RoundTrip(d time.Duration) { r.path.measured(d) }
 
-// Due appends the packets to send now, each up to 1,200 bytes; the caller owns them. A call every 10 ms is often
-// enough, and merges requests into one NACK.
+// Due appends the packets to send now, each up to 1,200 bytes; the caller owns them.
 func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	at := r.since(now)
 	if at >= r.reportAt {
@@ -116,7 +113,7 @@ func (r *Receiver) Next() time.Time {
 	return r.begun.Add(next)
 }
 
-// Only streams that were received since the last report (RFC 3550 section 6.4).
+// RFC 3550 section 6.4.
 func (r *Receiver) reports(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 	var report *rtcp.ReceiverReport
 	for _, s := range r.streams {
@@ -129,7 +126,7 @@ func (r *Receiver) reports(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 		}
 		report.Reports = append(report.Reports, s.report(at))
 	}
-	r.reportAt = never // the next packet sets it
+	r.reportAt = never
 	if report != nil {
 		r.reportAt = at + reportInterval
 	}

@@ -6,14 +6,12 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// RFC 3550 section A.1, but the step back exceeds its 100: a retransmission without RTX is an original one round trip
-// late.
+// RFC 3550 section A.1, but a step back may be a retransmission without RTX.
 const (
 	maxDropout  = 3000
 	maxMisorder = window
 )
 
-// stream is one SSRC. Its numbers are extended.
 type stream struct {
 	ssrc, clockRate uint32
 	repair          Repair
@@ -21,11 +19,11 @@ type stream struct {
 	begun         bool
 	first, newest int64
 	jumped        bool   // following is set
-	following     uint16 // what would follow a jump
-	heard         bool   // since the last report
+	following     uint16 // after a jump
+	heard         bool
 
 	count                     int64 // originals
-	expectedPrior, countPrior int64 // at the last report
+	expectedPrior, countPrior int64
 	transit                   uint32
 	jitter                    int64 // times 16
 	lastReport                uint32
@@ -34,7 +32,6 @@ type stream struct {
 	lost []lostPacket // ascending, at most maxLost
 }
 
-// received notes an original and reports whether packets before it are now missing.
 func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, path *path) (missing bool) {
 	if !s.begun {
 		s.begin(sequence, timestamp, at)
@@ -44,11 +41,11 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 		missing = s.skip(step, at, path)
 		s.newest += step
 	case step <= 0 && step > -maxMisorder:
-		// What was asked for may be a retransmission: its round trip is no reordering.
+		// What was asked for may be a retransmission.
 		if p, ok := s.found(s.newest + step); ok && (s.repair == RTX || p.tries == 0) {
 			path.reordered(at - p.missed)
 		}
-	case s.jumped && sequence == s.following: // two in a row: the sender began anew
+	case s.jumped && sequence == s.following:
 		s.begin(sequence, timestamp, at)
 	default:
 		s.jumped, s.following = true, sequence+1

@@ -21,41 +21,32 @@ import (
 )
 
 const (
-	// Every is how often to call Next: as often as rooms compute their demand.
+	// Every is how often to call Next.
 	Every = 250 * time.Millisecond
-	// Settles is how long a room that comes may take to be measured.
+	// Settles is how long a new room may take to be measured.
 	Settles = changeAfter
 )
 
 const (
-	// Shares of the ceiling. Above tooMuch something goes; below giveUpTo more is sent. What is sent stays up to keepUpTo,
-	// so that small variations change nothing.
+	// Shares of the ceiling. Above tooMuch something goes; below giveUpTo more is sent.
 	tooMuch  = 0.96
 	keepUpTo = 0.92
 	giveUpTo = 0.88
-	// May be above tooMuch, in seconds of the ceiling: 1.08 of it for a moment, 1.00 for 0.75 s.
+	// Seconds of the ceiling above tooMuch.
 	burst = 0.03
-	// Of a picture that grows, in seconds: it begins with a keyframe. One that is new is measured by its first looks, which count alike.
-	keyframe, firstKeyframe = 0.25, 0.50
-	// Everything comes back when all of it is below fitsUpTo, as a mean of so many looks.
-	fitsUpTo, fitsLooks = 0.95, 8
-	// Levels last so long unless there is too much: the last change's keyframes are over then, and measured.
-	changeAfter = 2 * time.Second
-	// If everything came back and had to go within failsWithin, the next try waits twice as long.
+	// Seconds of a growing picture.
+	keyframe, firstKeyframe   = 0.25, 0.50
+	fitsUpTo, fitsLooks       = 0.95, 8
+	changeAfter               = 2 * time.Second
 	failsWithin, mostPatience = 30 * time.Second, time.Minute
-	// Shares of the ceiling that one change may add; the second when everything fits.
+	// Shares of the ceiling that one change may add.
 	raiseAtOnce, returnAtOnce = 0.10, 0.25
 
-	// Weights of measurements above and below the estimate; of processor time, which much else uses.
-	quick, slow, calm = 0.25, 0.15, 0.05
-	// Egress is known late: it is compared with what was aimed at only if that stayed within steadiness for so many looks.
+	quick, slow, calm       = 0.25, 0.15, 0.05
 	steadiness, steadyLooks = 0.10, 6
-	// Part of the ceiling that must be in use for a measurement.
-	leastShare = 0.05
-	// Bits of the largest packet of a picture.
-	largePacket = 1200 * 8
-	// Egress over layers' cost: less than 1 because a socket's counters leave out IP headers; more with retransmissions
-	// and small packets.
+	leastShare              = 0.05
+	largePacket             = 1200 * 8
+	// Socket counters leave out IP headers.
 	leastScale, mostScale = 0.8, 8
 )
 
@@ -63,36 +54,34 @@ const (
 type Room struct {
 	ID     ring.RoomID
 	Demand forward.Demand
-	Level  forward.Level // Next changes it
-	// Comes is the share of the ceiling that a room with people in it is expected to take at its first level, for its first Settles;
-	// else 0.
+	Level  forward.Level
+	// Comes is the share of the ceiling that a running room may take at first; else 0.
 	Comes float64
-	New   bool // it was not there at the last call
+	New   bool
 }
 
-// Used has shares of the ceiling: of egress in its scarcer dimension, and of processor time.
+// Used has shares of the ceiling: Egress in its scarcer dimension.
 type Used struct{ Egress, Processor float64 }
 
 // Sharer is for one node. It is not safe for concurrent use.
 type Sharer struct {
-	egress, processor float64 // share of the ceiling for one bit of demand
-	aimed             float64 // bits, at the beginning of steady
+	egress, processor float64 // share of the ceiling per bit
+	aimed             float64 // bits
 	steady            int     // looks
 
-	excess   float64       // above tooMuch, in seconds of the ceiling; below 0: keyframes that may still come
-	all      float64       // share of all pictures, a mean
-	fits     time.Time     // since when that is below fitsUpTo; zero: it is not
-	patience time.Duration // before everything comes back
-	gave     time.Time     // when everything came back
+	excess   float64 // seconds of the ceiling; below 0: keyframes may still come
+	all      float64
+	fits     time.Time // since when all is below fitsUpTo
+	patience time.Duration
+	gave     time.Time
 	changed  time.Time
 	since    time.Time
 }
 
-// Since is when the node began to hold pictures back; zero: it does not.
+// Since is when pictures began to be held back; zero: none are.
 func (s *Sharer) Since() time.Time { return s.since }
 
-// Newcomer is a new room's level. limited: pictures are held back already. with is what the node is expected to send with all of the
-// room's pictures, as a share of its ceiling.
+// Newcomer is a new room's level. limited: pictures are held back. with is the expected share with all its pictures.
 func Newcomer(limited bool, with float64) forward.Level {
 	if limited || with > tooMuch {
 		return forward.LowestLevels
@@ -100,7 +89,7 @@ func Newcomer(limited bool, with float64) forward.Level {
 	return forward.AllLevels
 }
 
-// Next sets the rooms' levels. It is called every Every.
+// Next sets the rooms' levels, every Every.
 func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms []Room) {
 	s.learn(used, ceiling, rooms)
 	came := s.expect(now, rooms)
@@ -129,7 +118,6 @@ func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms [
 	s.note(now, rooms)
 }
 
-// expect returns what new rooms are expected to take. What could come back waits until that is measured.
 func (s *Sharer) expect(now time.Time, rooms []Room) (came float64) {
 	for i := range rooms {
 		if rooms[i].New {
@@ -142,12 +130,10 @@ func (s *Sharer) expect(now time.Time, rooms []Room) (came float64) {
 	return came
 }
 
-// coming is what is expected of a room beyond what was measured.
 func (s *Sharer) coming(r *Room) float64 {
 	return max(r.Comes-max(s.egress, s.processor)*float64(r.Demand.UpTo(forward.AllLevels)), 0)
 }
 
-// weigh updates excess and fits.
 func (s *Sharer) weigh(now time.Time, held, all float64) {
 	if more := (held - tooMuch) * Every.Seconds(); s.excess < 0 && now.Sub(s.changed) < changeAfter {
 		s.excess += max(more, 0)
@@ -163,7 +149,6 @@ func (s *Sharer) weigh(now time.Time, held, all float64) {
 	}
 }
 
-// backOff is called when something must go.
 func (s *Sharer) backOff(now time.Time) {
 	if now.Sub(s.gave) < failsWithin {
 		s.patience = min(2*max(s.patience, changeAfter), mostPatience)
@@ -181,7 +166,6 @@ func (s *Sharer) note(now time.Time, rooms []Room) {
 	}
 }
 
-// learn measures the cost of a bit of demand.
 func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	least := max(1/float64(ceiling.BitsPerSecond), 1/float64(ceiling.PacketsPerSecond)/largePacket)
 	aimed, guessed := 0.0, 0.0
@@ -194,7 +178,7 @@ func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	switch {
 	case s.egress == 0:
 		s.egress = least
-	case aimed*least < leastShare: // What was believed may be why so little is sent.
+	case aimed*least < leastShare:
 		s.egress += slow * (least - s.egress)
 		s.processor -= slow * s.processor
 	case s.steady >= steadyLooks:
@@ -208,16 +192,13 @@ func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	s.egress = min(max(s.egress, leastScale*least), mostScale*least)
 }
 
-// step is one level of one room.
 type step struct {
 	room  int
 	level forward.Level
-	held  bool    // sent now
-	adds  float64 // share of the ceiling
+	held  bool
+	adds  float64
 }
 
-// steps come in the order of giving: smallest pictures first, then those sent now, because changes cost keyframes, then
-// rooms that send few.
 func (s *Sharer) steps(rooms []Room) []step {
 	var all []step
 	for i := range rooms {
@@ -250,7 +231,6 @@ func heldFirst(a, b step) int {
 	}
 }
 
-// divide gives what fits between total and give. A room refused one step gets none beyond.
 func divide(rooms []Room, steps []step, total, give float64) []forward.Level {
 	levels := slices.Repeat([]forward.Level{forward.AllLevels}, len(rooms))
 	for _, st := range steps {
@@ -259,7 +239,7 @@ func divide(rooms []Room, steps []step, total, give float64) []forward.Level {
 			line = max(give, keepUpTo)
 		}
 		switch {
-		case levels[st.room] < st.level: // refused before
+		case levels[st.room] < st.level:
 		case total+st.adds <= line:
 			total += st.adds
 		default:
@@ -269,7 +249,6 @@ func divide(rooms []Room, steps []step, total, give float64) []forward.Level {
 	return levels
 }
 
-// change raises only so much at once, the lowest levels first.
 func (s *Sharer) change(now time.Time, rooms []Room, sound, give, atOnce float64) {
 	s.changed = now
 	levels, scale := divide(rooms, s.steps(rooms), sound, give), max(s.egress, s.processor)
@@ -280,7 +259,7 @@ func (s *Sharer) change(now time.Time, rooms []Room, sound, give, atOnce float64
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a].Level, rooms[b].Level) })
 	added := 0.0
 	for _, i := range order {
-		if rooms[i].Comes > 0 { // what its higher layers cost is not known
+		if rooms[i].Comes > 0 {
 			levels[i] = min(levels[i], rooms[i].Level)
 		}
 		adds := scale * (float64(rooms[i].Demand.UpTo(levels[i])) - float64(rooms[i].Demand.UpTo(rooms[i].Level)))

@@ -7,12 +7,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// Of one connection: a browser checks from each interface, in two families, by a relay and by TCP, and uses one. The
-// oldest unused one goes first.
+// Browsers check from each interface and family. The oldest unused one goes first.
 const maxAddresses = 8
 
-// admit gives a connection the address of an authentic check. It is false for the address of another client's living
-// connection: knowing where a client is must not suffice to take its media.
+// admit is false for the address of another client's living connection: knowing where a client is must not suffice to
+// take its media.
 func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	t.mu.RLock()
 	holder := t.byAddress[from]
@@ -50,7 +49,6 @@ func (t *Transport) drop(address egress.Address) {
 	}
 }
 
-// gone handles a TCP connection's end. Media waits for an answered check elsewhere.
 func (t *Transport) gone(from egress.Address) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

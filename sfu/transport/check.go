@@ -11,13 +11,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// checker answers checks without allocating.
 type checker struct {
 	request, response stun.Message
 }
 
-// check answers a connectivity check (RFC 8445 section 7.3) of a user who is served here and knows the password.
-// Nobody else gets an answer.
+// check answers a user who is served here and knows the password (RFC 8445 section 7.3); nobody else.
 func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *checker) {
 	user := checkedUser(b)
 	if user == nil {
@@ -55,17 +53,16 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 		return
 	}
 	if _, err := t.socket.Write(k.response.Raw, from); err != nil {
-		return // the client asks again
+		return
 	}
 	if back, wanted := c.checked(from, k.request.Contains(stun.AttrUseCandidate), now); wanted {
 		t.checkBack(back, string(user), k)
 	}
 }
 
-// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only after one, or much sooner
-// (pion/ice by 200 ms).
+// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only after one.
 func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
-	const priority = 1862270975 // peer-reflexive (section 5.1.2.1)
+	const priority = 1862270975
 	if err := k.response.Build(
 		stun.NewTransactionIDSetter(back.id), stun.BindingRequest, stun.NewUsername(back.remote.ufrag+":"+ours),
 		stun.RawAttribute{Type: stun.AttrICEControlled, Value: make([]byte, 8)},
@@ -101,8 +98,7 @@ const (
 	stunUsername       = 0x0006
 )
 
-// checkedUser returns our user fragment in a check, a part of the packet; nil: anything else. No more is read before
-// the sender has proved the password.
+// checkedUser returns our user fragment in a check, a part of the packet; nil: anything else.
 func checkedUser(packet []byte) []byte {
 	if len(packet) < stunHeaderBytes || binary.BigEndian.Uint16(packet) != stunBindingRequest ||
 		binary.BigEndian.Uint32(packet[4:]) != stunCookie {
@@ -124,7 +120,7 @@ func checkedUser(packet []byte) []byte {
 			user, _, _ := bytes.Cut(attributes[:size], []byte{':'})
 			return user
 		}
-		attributes = attributes[min((size+3)&^3, len(attributes)):] // padded to four bytes
+		attributes = attributes[min((size+3)&^3, len(attributes)):]
 	}
 	return nil
 }

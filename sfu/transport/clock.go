@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Between rounds; what falls due meanwhile is done together.
 const tickEvery = 10 * time.Millisecond
 
 // clock runs only while something is due.
@@ -15,8 +14,8 @@ type clock struct {
 
 	mu   sync.Mutex // guards the fields below
 	due  map[*Conn]time.Time
-	next time.Time // the timer's; zero: none
-	last time.Time // last round
+	next time.Time
+	last time.Time
 }
 
 func newClock() *clock {

@@ -28,12 +28,12 @@ import (
 // State is a connection's.
 type State int
 
-// The states, in their usual order.
+// The states.
 const (
 	Connecting   State = iota
-	Connected          // DTLS is up and the client is heard
+	Connected          // DTLS is up
 	Disconnected       // silent for disconnectedAfter
-	Failed             // for good: DTLS failed, or silent much longer
+	Failed             // DTLS failed, or silent much longer
 )
 
 // Handler is a connection's user. RTP, RTCP, Tick and Moved must not block, nor keep packets and headers.
@@ -46,7 +46,7 @@ type Handler interface {
 	Tick(now time.Time)
 	// StateChanged hears each change in order. It must not call Close.
 	StateChanged(state State)
-	// Moved says that media now goes to another address of the client.
+	// Moved says that media goes to another address.
 	Moved()
 }
 
@@ -57,10 +57,9 @@ type Config struct {
 	Owner string
 	// Ufrag and Password are the client's ICE credentials.
 	Ufrag, Password string
-	Fingerprint     Fingerprint // of the client's certificate
-	// Profiles are offered for SRTP; the client picks one.
-	Profiles []dtls.SRTPProtectionProfile
-	Log      *slog.Logger
+	Fingerprint     Fingerprint
+	Profiles        []dtls.SRTPProtectionProfile
+	Log             *slog.Logger
 }
 
 // Fingerprint is a certificate's hash (RFC 8122 section 5).
@@ -69,19 +68,17 @@ type Fingerprint struct {
 	Value     []byte
 }
 
-// Credentials are the node's, for an answer.
+// Credentials are the node's.
 type Credentials struct {
 	Ufrag, Password string
-	Fingerprint     string // "sha-256 AA:BB...", this connection's
+	Fingerprint     string // "sha-256 AA:BB..."
 }
 
 const (
-	// ICE generations answered: a client that restarts ICE still checks the old way.
 	keptUsers = 2
-	// From unused addresses: browsers send 20 a second (RFC 8445 section 14.2) for some seconds.
+	// Browsers send 20 a second (RFC 8445 section 14.2).
 	checksPerSecond, checksBurst = 50, 100
-	// Of our own checks, to addresses that a client could forge.
-	backsPerSecond, backsBurst = 20, 40
+	backsPerSecond, backsBurst   = 20, 40
 )
 
 // Conn is one client's transport. It is safe for concurrent use.
@@ -90,28 +87,28 @@ type Conn struct {
 	cfg         Config
 	certificate tls.Certificate
 	fingerprint string
-	addresses   []egress.Address // the oldest first; guarded by transport.mu
+	addresses   []egress.Address // guarded by transport.mu
 	stranger    *rate.Limiter
 	backs       *rate.Limiter
 
-	selected atomic.Pointer[egress.Address] // where media goes; nil: no check yet
+	selected atomic.Pointer[egress.Address] // nil: no check yet
 	heard    atomic.Int64                   // last authentic packet, Unix nanoseconds
 	goodbye  atomic.Int64                   // last DTLS alert, Unix nanoseconds; not authentic
 
-	broken atomic.Bool // no longer read
+	broken atomic.Bool
 	in     inbound
 	out    outbound
 
 	mu        sync.Mutex // guards the fields below
-	users     []user     // the newest last
+	users     []user
 	remote    user
-	nominated bool      // in this generation
-	wanted    checkBack // the client's wish, not answered yet
-	pipe      *pipe     // to DTLS, in the handshake
+	nominated bool
+	wanted    checkBack
+	pipe      *pipe
 	cancel    context.CancelFunc
-	begun     bool // the handshake
+	begun     bool
 	up        bool
-	failed    bool // the handshake, or too many streams
+	failed    bool
 	closed    bool
 	running   sync.WaitGroup
 
@@ -119,18 +116,15 @@ type Conn struct {
 	state  State      // guarded by states
 }
 
-// checkBack is our check to a client that checked us.
 type checkBack struct {
 	to     egress.Address
 	id     [stun.TransactionIDSize]byte
 	remote user
 }
 
-// user is a side's ICE credentials in one generation.
 type user struct{ ufrag, password string }
 
-// Open makes a certificate for each connection: with a known one a browser keeps its old DTLS session and shows
-// nothing, even on a node to which it returns.
+// Open makes a certificate: with a known one a browser keeps its old DTLS session.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
@@ -170,10 +164,10 @@ func (c *Conn) Restart(ufrag, password string) {
 	c.transport.serve(fresh.ufrag, c)
 }
 
-// random is ICE characters (RFC 8839 section 5.4) with 8 random bits each.
+// random is ICE characters (RFC 8839 section 5.4).
 func random(bytes int) string {
 	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b)
 	return base64.RawStdEncoding.EncodeToString(b)
 }
 
@@ -196,8 +190,7 @@ func (c *Conn) password(ufrag string) (string, bool) {
 	return "", false
 }
 
-// mayCheck bounds what strangers make us verify, and what a client makes us send to a forged address. The address in
-// use, which has answered a check or shaken hands, is always heard.
+// mayCheck bounds what strangers make us verify or send. The address in use is always heard.
 func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	c.mu.Lock()
 	up := c.up
@@ -208,9 +201,8 @@ func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 
 func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
 
-// checked handles an authentic check and reports whether to check back. The handshake goes to the first check's
-// address, then where the client wants it. Media moves only to an address that has answered a check: another one may
-// be forged.
+// checked reports whether to check back. Media moves only to an address that has answered a check: another one may be
+// forged.
 func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +227,6 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
-// answered moves media to an address that answered a check.
 func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
 	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
@@ -251,8 +242,7 @@ func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, au
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
-// Left means that the client seems gone: silent for half a second after a DTLS alert, which its last packets may
-// overtake, or for disconnectedAfter.
+// Left means that the client seems gone: silent for half a second after a DTLS alert, or for disconnectedAfter.
 func (c *Conn) Left() bool {
 	now := time.Now()
 	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
@@ -265,8 +255,8 @@ func (c *Conn) HandshakeFailed() bool {
 	return c.failed && !c.up
 }
 
-// Close returns when the goroutines have ended. It tells the client nothing: DTLS close_notify would end an
-// RTCPeerConnection that may be moving to another node.
+// Close returns when the goroutines have ended. It sends no DTLS close_notify, which would end an RTCPeerConnection
+// that may be moving.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -20,15 +20,12 @@ import (
 )
 
 const (
-	// A client needs it to use the address it nominated: Chromium does so in another task.
+	// A client needs it to use the address it nominated.
 	beforeHello = 5 * time.Millisecond
-	// Before a flight is sent again; it doubles. DTLS's 1 s (RFC 6347 section 4.2.4.1) would be what one lost packet
-	// costs a viewer.
-	flightInterval = 100 * time.Millisecond
-	// Clients make a new connection sooner.
+	// DTLS's 1 s (RFC 6347 section 4.2.4.1) is long for a viewer.
+	flightInterval   = 100 * time.Millisecond
 	handshakeTimeout = 30 * time.Second
-	// Records that wait for DTLS; browsers' flights have a handful.
-	pipePackets = 32
+	pipePackets      = 32
 )
 
 var (
@@ -36,8 +33,8 @@ var (
 	errNoProfile   = errors.New("no SRTP profile was agreed on")
 )
 
-// beginHandshake starts DTLS after a nomination. An earlier ClientHello does harm: Chromium answers it to the dead
-// node's address, ignores repetitions, and repeats only by its own doubling clock. It needs mu.
+// beginHandshake needs mu. A ClientHello before the nomination does harm: Chromium answers it to the dead node's
+// address, and ignores repetitions.
 func (c *Conn) beginHandshake(to egress.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
@@ -72,8 +69,7 @@ func (c *Conn) beginHandshake(to egress.Address) {
 	})
 }
 
-// shakeHands agrees on SRTP keys (RFC 5764) and leaves nothing running: a DTLS client that is done has the other
-// side's last flight.
+// shakeHands agrees on SRTP keys (RFC 5764).
 func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	conn, err := dtls.ClientWithOptions(p, to,
 		dtls.WithCertificates(c.certificate), dtls.WithSRTPProtectionProfiles(c.cfg.Profiles...), dtls.WithFlightInterval(flightInterval),
@@ -107,7 +103,7 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	return c.open(keys) // early packets may need answers
 }
 
-// verify compares the certificate with the offer's fingerprint (RFC 8122 section 5).
+// verify checks the offer's fingerprint (RFC 8122 section 5).
 func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	if len(certificates) == 0 {
 		return errFingerprint
@@ -133,7 +129,6 @@ func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 // First byte of a DTLS alert (RFC 6347 section 4.1).
 const alertRecord = 21
 
-// record handles a DTLS datagram. After the handshake only alerts matter: the client may be closing.
 func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Lock()
 	p, up := c.pipe, c.up

@@ -13,43 +13,37 @@ import (
 )
 
 const (
-	// SSRCs heard of a client: three layers of camera and screen, a microphone and RTX are 14, and earlier
-	// connections' come on top.
-	maxStreams = 64
-	// So many end the connection: each has keys and a replay window.
+	// Three layers of camera and screen, a microphone and RTX are 14.
+	maxStreams   = 64
 	floodStreams = 256
 	// How far a packet may be overtaken.
 	replayPackets = 128
-	// Kept until DTLS ends: clients have keys first, begin with a keyframe, and do not soon repeat it.
+	// Clients do not soon repeat their first keyframe.
 	earlyPackets = 64
 )
 
-// earlyPacket came before the keys.
 type earlyPacket struct {
 	bytes   []byte
 	arrived time.Time
 }
 
-// inbound authenticates and decrypts.
 type inbound struct {
 	mu      sync.Mutex    // guards the fields below
 	context *srtp.Context // nil before keys
 	header  rtp.Header
 	control rtcp.Header
-	streams map[uint32]bool // authenticated SSRCs, and whether they are heard
-	reports map[uint32]bool // of RTCP
-	waiting bool            // for keys
+	streams map[uint32]bool // authenticated, and whether heard
+	reports map[uint32]bool
+	waiting bool
 	early   []earlyPacket
 }
 
-// wait keeps what comes until open, or drops it.
 func (i *inbound) wait(waiting bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.waiting, i.early = waiting, nil
 }
 
-// open decrypts, first what was kept.
 func (c *Conn) open(keys srtp.Config) error {
 	i := &c.in
 	context, err := srtp.CreateContext(keys.Keys.RemoteMasterKey, keys.Keys.RemoteMasterSalt, keys.Profile,
@@ -67,7 +61,7 @@ func (c *Conn) open(keys srtp.Config) error {
 	return nil
 }
 
-// media handles SRTP or SRTCP, decrypted in place.
+// media decrypts in place.
 func (c *Conn) media(b []byte, now time.Time) {
 	in := &c.in
 	in.mu.Lock()
@@ -125,7 +119,6 @@ func (c *Conn) flooded() {
 	c.fail()
 }
 
-// fail is final; the watch tells the state.
 func (c *Conn) fail() {
 	c.mu.Lock()
 	c.failed = true

@@ -15,13 +15,12 @@ import (
 
 var errPacketSize = errors.New("the packet is longer than its space")
 
-// outbound encrypts.
 type outbound struct {
 	mu      sync.Mutex    // guards the fields below
 	media   sealer        // nil before keys
 	context *srtp.Context // of RTCP; nil before keys
 	closed  bool
-	control rtcp.Header // as SRTCP reads it
+	control rtcp.Header
 }
 
 func (o *outbound) open(keys srtp.Config) error {
@@ -45,11 +44,11 @@ func (o *outbound) close() {
 	o.closed = true
 }
 
-// Batch takes packets written into its own space. egress.Batch is one.
+// Batch takes packets written into its own space.
 type Batch interface {
 	// Space is for one packet of so many bytes, until the next call.
 	Space(bytes int) []byte
-	// Put sends the first n bytes of the last Space: of a picture's frame, or of none.
+	// Put sends the first n bytes of the last Space. frame 0: no picture's.
 	Put(n int, to egress.Address, frame egress.Frame) error
 }
 
@@ -94,13 +93,12 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	return n, w.batch.Put(n, *to, w.frameOf(header.SSRC, header.Timestamp))
 }
 
-// Of RTCP before encryption: longer datagrams might be fragmented, and lost more.
+// Longer datagrams might be fragmented.
 const maxControl = 1200
 
-// SRTCP's tag and index.
 const controlOverhead = 20
 
-// WriteRTCP sends compound packets, as few as possible; each packet must fit maxControl. It returns as WriteRTP does.
+// WriteRTCP sends compound packets; each packet must fit maxControl.
 func (w *Writer) WriteRTCP(packets []rtcp.Packet) error {
 	for len(packets) > 0 {
 		n, size := 1, packets[0].MarshalSize()
@@ -143,12 +141,11 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	return w.batch.Put(len(sealed), *to, 0)
 }
 
-// WriteRTCP may be called on any goroutine: it sends at once.
+// WriteRTCP may be called on any goroutine.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 	return c.Writer(&direct{socket: c.transport.socket}, false).WriteRTCP(packets)
 }
 
-// direct is a Batch that gathers nothing.
 type direct struct {
 	socket Socket
 	space  [maxControl + controlOverhead]byte

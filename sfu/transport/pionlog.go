@@ -8,7 +8,7 @@ import (
 	"github.com/pion/logging"
 )
 
-// pionLogs logs Pion one level down: it warns of ordinary things, such as a client that went away.
+// pionLogs logs Pion one level down: it warns of ordinary things.
 type pionLogs struct {
 	log *slog.Logger
 }
@@ -22,13 +22,12 @@ type pionLogger struct {
 }
 
 func (p pionLogger) say(level slog.Level, format string, args ...any) {
-	ctx := context.Background() // Pion has none
+	ctx := context.Background()
 	if p.log.Enabled(ctx, level) {
 		p.log.Log(ctx, level, fmt.Sprintf(format, args...))
 	}
 }
 
-// Pion traces each packet: not even formatted.
 func (p pionLogger) Trace(string)          {}
 func (p pionLogger) Tracef(string, ...any) {}
 

@@ -8,9 +8,9 @@ import (
 	"github.com/pion/transport/v4/packetio"
 )
 
-// pipe is a handshake's net.PacketConn: the socket's reader fills it, and DTLS's packets go where the client is now.
+// DTLS's packets go where the client is now.
 type pipe struct {
-	*packetio.Buffer // Read, Close, SetReadDeadline
+	*packetio.Buffer
 
 	conn  *Conn
 	muted atomic.Bool
@@ -41,7 +41,6 @@ func (p *pipe) remote() net.Addr {
 
 func (p *pipe) LocalAddr() net.Addr { return &net.UDPAddr{} }
 
-// SetDeadline is SetReadDeadline: writes do not wait.
 func (p *pipe) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
 
 func (p *pipe) SetWriteDeadline(time.Time) error { return nil }

@@ -5,12 +5,11 @@ import (
 	"net"
 )
 
-// repeats has an SSRC's newest packets as sent, for clients without RTX. Sealing other bytes under a used number
-// would use a nonce twice.
+// Sealing other bytes under a used number would use a nonce twice.
 type repeats struct {
 	ssrc   uint32
-	count  int            // kept; a power of two; 0: none
-	sealed []sealedPacket // by sequence number; nil at first
+	count  int // a power of two; 0: none
+	sealed []sealedPacket
 }
 
 type sealedPacket struct {
@@ -18,10 +17,10 @@ type sealedPacket struct {
 	bytes    []byte
 }
 
-// Keep remembers so many packets of an SSRC, a power of two, for Repeat. Call it before the first one.
+// Keep remembers so many packets of an SSRC, a power of two. Call it before the first.
 func (w *Writer) Keep(ssrc uint32, packets int) { w.repeats = repeats{ssrc: ssrc, count: packets} }
 
-// Repeat sends a kept packet again, byte for byte. It returns 0 if it is forgotten, else as WriteRTP.
+// Repeat sends a kept packet again. It returns 0 if it is forgotten, else as WriteRTP.
 func (w *Writer) Repeat(sequence uint16) (int, error) {
 	sealed := w.repeats.get(sequence)
 	if sealed == nil {

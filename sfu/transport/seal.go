@@ -11,7 +11,7 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// sealer encrypts a connection's RTP in the space it is sent from, for one goroutine at a time.
+// sealer is for one goroutine at a time.
 type sealer interface {
 	// seal writes header, payload and padding, encrypted, and returns their length.
 	seal(space []byte, header *rtp.Header, payload []byte) (int, error)
@@ -26,17 +26,16 @@ func newSealer(keys srtp.Config, context *srtp.Context) (sealer, error) {
 	}
 }
 
-// gcm is SRTP with AES-GCM (RFC 7714), as nearly all clients choose.
+// gcm is SRTP with AES-GCM (RFC 7714).
 type gcm struct {
 	aead    cipher.AEAD
 	salt    [nonceBytes]byte
-	nonce   [nonceBytes]byte // of the packet at hand
+	nonce   [nonceBytes]byte
 	indices map[uint32]*index
 }
 
 const (
-	nonceBytes = 12
-	// The most that a profile adds.
+	nonceBytes   = 12
 	sealOverhead = 16
 )
 
@@ -64,7 +63,7 @@ func newGCM(masterKey, masterSalt []byte) (*gcm, error) {
 	return g, err
 }
 
-// derive makes a session key (RFC 3711 section 4.3.3): AES in counter mode, from the salt with the label.
+// derive makes a session key (RFC 3711 section 4.3.3).
 func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error) {
 	block, err := aes.NewCipher(masterKey)
 	if err != nil {
@@ -79,7 +78,6 @@ func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error)
 	return out, nil
 }
 
-// seal reads the payload once: the cipher writes it in place.
 func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {
 	start, err := header.MarshalTo(space)
 	if err != nil {
@@ -114,10 +112,9 @@ func (g *gcm) address(header *rtp.Header) {
 // index follows an SSRC's numbers (RFC 3711 section 3.3.1).
 type index struct {
 	begun   bool
-	highest uint64 // roll-overs and number
+	highest uint64
 }
 
-// rollover is how often the numbers had wrapped at a packet.
 func (i *index) rollover(sequence uint16) uint32 {
 	if !i.begun {
 		i.begun, i.highest = true, uint64(sequence)
@@ -129,7 +126,7 @@ func (i *index) rollover(sequence uint16) uint32 {
 	return uint32(at >> 16)
 }
 
-// pad writes the payload, then padding whose last byte is its length (RFC 3550 section 5.1).
+// pad writes payload and padding (RFC 3550 section 5.1).
 func pad(space, payload []byte, padding uint8) int {
 	n := copy(space, payload)
 	clear(space[n : n+int(padding)])
@@ -138,10 +135,9 @@ func pad(space, payload []byte, padding uint8) int {
 	return n
 }
 
-// pionSealer is for old clients' profiles.
 type pionSealer struct {
 	context *srtp.Context
-	header  rtp.Header // the context's
+	header  rtp.Header
 }
 
 func (p *pionSealer) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {

@@ -3,11 +3,11 @@ package transport
 import "time"
 
 const (
-	// Longer than a Wi-Fi hiccup; browsers check at least every 2.5 s.
+	// Browsers check at least every 2.5 s.
 	disconnectedAfter = 5 * time.Second
 	// Consent's life (RFC 7675 section 5.1).
 	failedAfter = 30 * time.Second
-	// How long a client may be silent after a DTLS alert, which anybody may have sent.
+	// After a DTLS alert, which anybody may have sent.
 	goodbyeAfter = 5 * time.Second
 )
 

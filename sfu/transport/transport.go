@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	// Browsers' media stays below 1,200 bytes; Firefox's ClientHello is longer.
+	// Firefox's ClientHello is longer than media.
 	receiveBytes = 1500
 	watchEvery   = 250 * time.Millisecond
 )
 
-// Socket is all connections' address, UDP and TCP. egress.Conn is one.
+// Socket is all connections' address, UDP and TCP.
 type Socket interface {
 	// Readers is how many goroutines receive.
 	Readers() int
-	// Receive gives take each packet, for the time of the call, until Close; then it returns an error that is
-	// net.ErrClosed. One address's packets should come to one reader, or they are out of order. gone hears of ended
-	// TCP connections. Many goroutines call both.
+	// Receive gives take each packet, for the time of the call, until Close; then its error is net.ErrClosed. One
+	// address's packets should come to one reader, in order. gone hears of ended TCP connections.
 	Receive(reader int, take func(b []byte, from egress.Address), gone func(from egress.Address)) error
 	Write(b []byte, to egress.Address) (int, error)
 	Close() error
@@ -38,11 +37,11 @@ type Transport struct {
 	panics *panics.Guard
 	log    *slog.Logger
 	clock  *clock
-	checks sync.Pool // of *checker
+	checks sync.Pool
 
 	mu        sync.RWMutex // guards the fields below, and every connection's addresses
 	conns     map[*Conn]struct{}
-	byUser    map[string]*Conn // by ICE user fragment
+	byUser    map[string]*Conn
 	byAddress map[egress.Address]*Conn
 }
 
@@ -54,8 +53,7 @@ func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	}
 }
 
-// Run serves until the socket is closed, and returns nil then. It closes a socket that cannot be read. ctx ends only
-// what runs beside: the caller also closes the socket.
+// Run serves until the socket is closed, and returns nil then. The caller also closes the socket when it ends ctx.
 func (t *Transport) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var clocks, reading sync.WaitGroup
@@ -69,7 +67,7 @@ func (t *Transport) Run(ctx context.Context) error {
 	}
 	err := <-ended
 	if err != nil {
-		_ = t.socket.Close() // ends the other readers
+		_ = t.socket.Close()
 	}
 	reading.Wait()
 	return err
@@ -87,7 +85,7 @@ func (t *Transport) read(reader int) error {
 	return fmt.Errorf("read media socket: %w", err)
 }
 
-// receive tells packets apart (RFC 7983 section 7). From an unknown address, only a check gets through.
+// receive tells packets apart (RFC 7983 section 7).
 func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	defer t.survive(from)
 	switch first := b[0]; {
@@ -110,7 +108,6 @@ func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	}
 }
 
-// survive ends the connection whose packet panicked, for good: it might do so again.
 func (t *Transport) survive(from egress.Address) {
 	caught := panics.Of(recover())
 	if caught == nil {
@@ -122,7 +119,6 @@ func (t *Transport) survive(from egress.Address) {
 	}
 }
 
-// on calls do, and ends the connection on a panic. Closed ones are left out.
 func (t *Transport) on(c *Conn, now time.Time, do func(*Conn, time.Time)) {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {

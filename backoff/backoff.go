@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Backoff doubles from First to Most, for one goroutine.
+// Backoff doubles from First to Most. One goroutine may use it.
 type Backoff struct {
 	First, Most time.Duration
 
@@ -21,7 +21,7 @@ func (b *Backoff) Next() time.Duration {
 	return b.last
 }
 
-// Reset begins at First again.
+// Reset returns to First.
 func (b *Backoff) Reset() { b.last = 0 }
 
 // Jitter changes a pause by up to a quarter.
@@ -44,7 +44,7 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Every calls f after each pause until ctx ends. One tick that comes meanwhile is kept.
+// Every calls f after each pause until ctx ends.
 func Every(ctx context.Context, pause time.Duration, f func()) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

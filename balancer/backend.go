@@ -13,9 +13,9 @@ import (
 
 type backend struct {
 	address string
-	checked bool // only watch says that it is ready again
+	checked bool // only watch clears down
 	down    atomic.Bool
-	sockets atomic.Int64 // as the node said last, and those sent there since
+	sockets atomic.Int64 // the node's answer, and those sent there since
 }
 
 func newBackend(address string, checked bool) *backend {

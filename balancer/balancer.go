@@ -28,22 +28,20 @@ import (
 
 // Config of a balancer.
 type Config struct {
-	Backends       []string      // host:port of signaling nodes
-	MaxConnections int           // one more is closed
-	DialTimeout    time.Duration // for each backend
-	CheckEvery     time.Duration // 0 for never
-	ProxyProtocol  bool          // version 2, before all bytes
-	TLS            *tls.Config   // ends here; nil: bytes pass as they are, also those of TLS
+	Backends       []string // host:port
+	MaxConnections int
+	DialTimeout    time.Duration // each backend's
+	CheckEvery     time.Duration // 0: never
+	ProxyProtocol  bool          // version 2
+	TLS            *tls.Config   // ends here; nil: passes through
 }
 
 // DefaultConfig names no backend.
 func DefaultConfig() Config {
 	return Config{
-		// Each costs two sockets: a development machine's file limit ends first.
 		MaxConnections: 4096,
 		DialTimeout:    500 * time.Millisecond,
-		// The kernel of a frozen process still accepts.
-		CheckEvery: 500 * time.Millisecond,
+		CheckEvery:     500 * time.Millisecond,
 	}
 }
 
@@ -67,7 +65,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Balancer splices each connection to a backend.
+// Balancer splices connections to backends.
 type Balancer struct {
 	cfg      Config
 	log      *slog.Logger
@@ -108,7 +106,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept: %w", err)
 		case err != nil:
-			// Out of descriptors, or a connection that broke in the queue: both pass.
+			// Out of descriptors, or a broken connection: both pass.
 			b.log.Warn("accept", "error", err)
 			backoff.Sleep(ctx, acceptPause)
 			continue
@@ -123,7 +121,6 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// Else a listener without descriptors would spin.
 const acceptPause = 50 * time.Millisecond
 
 const handshakeLimit = 5 * time.Second
@@ -158,7 +155,7 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	splice(client, server)
 }
 
-// secured offers HTTP/2 too, which signaling nodes understand without TLS.
+// Signaling nodes understand HTTP/2 without TLS.
 func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn, error) {
 	config = config.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
@@ -171,12 +168,11 @@ func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn
 	return conn, nil
 }
 
-// dial tries backends that are not ready last: they explain themselves better than silence. end is called after the
-// connection.
+// end is called after the connection.
 func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err error) {
 	var faults []error
 	for _, backend := range b.order() {
-		backend.sockets.Add(1) // Those who come at the same time see it.
+		backend.sockets.Add(1) // before others choose
 		conn, err := backend.dial(ctx, b.cfg.DialTimeout)
 		if err == nil {
 			return conn, func() { backend.sockets.Add(-1) }, nil
@@ -187,8 +183,8 @@ func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err err
 	return nil, nil, errors.Join(faults...)
 }
 
-// order puts ready ones first; of these, for every second connection the one with the fewest sockets, else each in
-// turn. A node that refuses clients at once has the fewest for ever, and they must reach another one.
+// order puts ready ones first: for every second connection those with the fewest sockets, else in turn, since a node
+// that refuses clients always has the fewest.
 func (b *Balancer) order() []*backend {
 	type rank struct {
 		*backend

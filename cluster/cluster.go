@@ -34,7 +34,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A boot runs once.
 var errAlreadyRun = errors.New("cluster has already been run")
 
 const (
@@ -44,7 +43,6 @@ const (
 
 	publishAfter = 100 * time.Millisecond
 
-	// Another version reports every second.
 	droppedLogsPerSecond = 0.1
 )
 
@@ -56,9 +54,9 @@ type Cluster struct {
 
 	view       atomic.Pointer[View]
 	meta       atomic.Pointer[[]byte] // encoded
-	local      atomic.Pointer[string] // bound gossip address
-	addresses  addresses              // of other members
-	liveCount  atomic.Int64           // for the transmit queue
+	local      atomic.Pointer[string]
+	addresses  addresses    // of others
+	liveCount  atomic.Int64 // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
 	keyring    *memberlist.Keyring
 	logLimiter *loglimit.Limiter
@@ -118,8 +116,8 @@ func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 // Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers later changes but our own: subscribe, then read the view. The channel closes after cancel, which
-// must be called, after Run, and after maxPending unread events, of which View().Gone has the deaths.
+// Subscribe delivers later changes, but not ours: subscribe, then read the view. The channel closes after cancel, which
+// must be called, after Run, and after maxPending unread events.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -140,7 +138,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad gossips a report whose Seq grew.
+// SetLoad gossips a report if its Seq grew.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -198,7 +196,7 @@ func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	})
 }
 
-// Run joins when another member is up. When ctx ends it says goodbye and returns.
+// Run joins when another member is up. When ctx ends, it leaves and returns.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return errAlreadyRun

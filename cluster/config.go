@@ -20,25 +20,25 @@ const keyBytes = 32
 
 const (
 	maxIDBytes      = 128
-	maxAddressBytes = 200 // what a pin can hold
+	maxAddressBytes = 200 // a pin's
 	maxHaste        = 100 // a probe of 2 ms
 )
 
-// Config says who this process is.
+// Config is a process's.
 type Config struct {
 	// Node is this process.
 	Node Node
 
-	// Bind is the host:port of UDP and TCP: an IP address, or empty for all IPv4 interfaces.
+	// Bind is the IP:port of UDP and TCP; no IP: all IPv4 interfaces.
 	Bind string
 
 	// Advertise is a host or host:port for others, if not Bind.
 	Advertise string
 
-	// Join lists seeds' host:port; ours may be among them.
+	// Join lists seeds' host:port, ours perhaps among them.
 	Join []string
 
-	// Name of the cluster; others are refused.
+	// Name is the cluster's; others are refused.
 	Name string
 
 	// Keys of keyBytes: the first encrypts, any decrypts.
@@ -47,14 +47,14 @@ type Config struct {
 	// Solo: this process may be the first.
 	Solo bool
 
-	// ConfirmDeaths makes nodes that gossip reports dead Suspect until ConfirmDead.
+	// ConfirmDeaths: nodes that gossip reports dead are Suspect until ConfirmDead.
 	ConfirmDeaths bool
 
-	// For tests of false deaths: Haste divides the times of detection.
+	// For tests: Haste divides the times of detection.
 	Haste       float64
 	LosePercent int
 
-	// Panics counts gossip that panics; nil: its own.
+	// Panics counts panics; nil: its own.
 	Panics *panics.Guard
 }
 
@@ -67,7 +67,7 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-// Validate lists every fault at once.
+// Validate lists every fault.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

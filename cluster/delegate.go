@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// delegate posts memberlist's callbacks to the loop, because some hold its locks. One that panics is dropped.
+// delegate posts memberlist's callbacks to the loop, because some hold its locks.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }

@@ -15,7 +15,7 @@ const (
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// memberlist forgets dead members; joining again heals long partitions.
+	// memberlist forgets dead members: joining again heals partitions.
 	rejoinEvery = 30 * time.Second
 
 	countEvery = time.Second
@@ -25,14 +25,14 @@ const (
 	maxLastPeers = 8
 )
 
-// peakMembership is the most members of late.
+// peakMembership is the most members of peakFor.
 type peakMembership struct {
-	members   int      // this node included
-	lastPeers []string // addresses of some others
+	members   int      // with this one
+	lastPeers []string // addresses of some
 	since     time.Time
 }
 
-// Half of the peak, or all others, are lost: each side has given the other up.
+// Half of the peak, or all others, are lost.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
@@ -43,7 +43,6 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// unjoined says once that nobody else was reached for unjoinedFor.
 type unjoined struct {
 	since time.Time
 	said  bool
@@ -131,8 +130,8 @@ const (
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked uses TCP for members that no UDP reaches, and tells a dead member that is heard again of its
-// death, which only it can refute.
+// exchangeWithBlocked uses TCP for members without UDP, and tells a dead member that is heard again of its death, which
+// only it can refute.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
@@ -160,17 +159,16 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 type addresses struct {
 	mu     sync.Mutex
 	byName map[string]string
-	heard  map[string]time.Time // by address: last datagram, or join
-	lost   map[string]*lost     // by address, of dead members
+	heard  map[string]time.Time // last datagram or join, by address
+	lost   map[string]*lost     // by address
 }
 
-// lost is a member that gossip holds dead.
+// lost is a dead member.
 type lost struct {
 	since time.Time
 	heard bool // again
 }
 
-// Longer cuts are healed by joining again.
 const (
 	maxLost = 256
 	lostFor = 2 * rejoinEvery
@@ -217,7 +215,6 @@ func (a *addresses) remove(name string) {
 	}
 }
 
-// returning is a dead member's address that was heard since.
 func (a *addresses) returning() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// SetKeys changes the gossip keys. Members with others are not heard any more.
+// SetKeys changes the gossip keys. Members with others are not heard.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("there is no gossip key")

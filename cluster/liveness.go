@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Liveness is what a view says of a media node's boot.
+// Liveness is of a media node's boot.
 type Liveness string
 
 // Unknown is not dead.
@@ -13,7 +13,7 @@ const (
 	Live     Liveness = "live"
 	Replaced Liveness = "replaced" // by a newer boot
 	Departed Liveness = "departed" // dead or left; see View.Gone
-	Unknown  Liveness = "unknown"  // the view may be out of date
+	Unknown  Liveness = "unknown"
 )
 
 // Liveness is Unknown to a nil view.

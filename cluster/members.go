@@ -25,17 +25,17 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is the state behind the view, for one goroutine. A boot is live, gone or unknown. One that left never comes
-// back; a dead one does when it joins again or memberlist goes on believing it alive (shadow). Of two boots of a name
-// the newer counts, but also one declared dead as older, because clocks are set back.
+// members is for one goroutine. A boot is live, gone or unknown. One that left never comes back; a dead one does if it
+// joins again or memberlist believes it alive (shadow). Of two boots of a name the newer counts, but also one declared
+// dead as older, because clocks are set back.
 type members struct {
 	log           *slog.Logger
-	self          Node // name and boot
+	self          Node
 	confirmDeaths bool
 	live          map[Name]Node
 	gone          map[pin.BootID]Departure
-	departed      []departure             // the source of gone, oldest first; shared with views
-	unreachable   map[pin.BootID]struct{} // replaced, never changed
+	departed      []departure             // oldest first; shared with views
+	unreachable   map[pin.BootID]struct{} // immutable
 	settledAt     time.Time
 	shadows       map[pin.BootID]*shadow
 
@@ -47,11 +47,11 @@ type members struct {
 type departure struct {
 	node Node // Role, ID and Boot
 	how  Departure
-	why  string // as known here
+	why  string
 	at   time.Time
 }
 
-// shadow is a boot that memberlist believes alive and that is not live here, as after a quick restart.
+// shadow is a boot that memberlist alone believes alive, as after a quick restart.
 type shadow struct {
 	node      Node
 	wasLive   bool
@@ -105,7 +105,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// shade remembers a live boot that is about to go: memberlist tells a death once.
+// shade remembers a live boot: memberlist tells a death once.
 func (m *members) shade(node Node) {
 	if !node.Suspect {
 		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
@@ -156,7 +156,7 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead never removes a live boot on another member's word.
+// heardDead never removes a live boot.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, whyTold, age)
@@ -207,11 +207,9 @@ func (m *members) setDraining(draining, overdue bool) {
 	m.live[m.self.Name()] = own
 }
 
-// Every third reminder.
 const warnAt = 3
 
-// remind forgets old departures and checks shadows. After one check a boot is used again, or logged if another has its
-// name.
+// remind checks shadows. At the second check a boot is used again, or logged if another has its name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -228,7 +226,7 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// A boot that waited is left to remind: it may be older indeed, and dead.
+// A boot that waited is left to remind: it may be dead.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, why, 0)
@@ -272,7 +270,6 @@ func (m *members) logChange(what string, node Node, why string) {
 	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
-// The ring is rebuilt only when its nodes changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
 	var placeable, unreachable []ring.NodeID
@@ -292,7 +289,7 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = unreachable // rather this process is cut off
+		placeable = unreachable // this process is cut off
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

@@ -9,29 +9,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A message is a kind byte, a member's name behind its length, and varints; later versions may append fields. A state
-// exchange is messages behind their lengths, a hello first.
+// A message is a kind byte, a member's name behind its length, and varints; later versions append fields. A state is
+// messages behind their lengths, a hello first.
 const (
 	kindLoad  byte = 1
 	kindLeave byte = 2
 	kindHello byte = 3
-	kindDead  byte = 4 // in state exchanges only
+	kindDead  byte = 4 // in states only
 )
 
 const maxStateMessages = 8192
 
-// Larger reports are dropped: they would repel or attract rooms, or hide later ones.
+// Larger reports are dropped: they would attract or repel rooms, or hide later ones.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
-	maxLoadSeq              = 1 << 48 // one a second, for longer than any process lives
+	maxLoadSeq              = 1 << 48
 )
 
 type message struct {
 	kind byte
 	from Node // Role, ID and Boot
 	load Load
-	age  time.Duration // kindLeave and kindDead; whole seconds on the wire
+	age  time.Duration // of kindLeave and kindDead, in seconds on the wire
 }
 
 func (m message) encode() []byte {
@@ -126,7 +126,7 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 	return takeFloor(rest, l)
 }
 
-// takeFloor limits the floor to what is sent: more would hide that the node takes rooms.
+// More than the limits would hide that the node takes rooms.
 func takeFloor(rest []byte, l Load) (Load, error) {
 	var limited uint64
 	for _, n := range []*uint64{&l.FloorBitsPerSecond, &l.FloorPacketsPerSecond, &limited} {
@@ -169,7 +169,7 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState skips invalid messages; passed is the first of their errors. All wrap errForeign.
+// parseState skips invalid messages; passed is their first error. All wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {

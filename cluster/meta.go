@@ -9,13 +9,12 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// errForeign is wrapped by errors about foreign bytes, which are dropped.
 var errForeign = errors.New("not understood")
 
-// Raised only when a key changes its meaning. Others ignore new keys.
+// Raised only when a key changes its meaning.
 const metaVersion = 1
 
-// At most 512 bytes: hence short keys.
+// At most 512 bytes.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -37,7 +36,7 @@ func encodeMeta(node Node) []byte {
 		MediaIPs: node.MediaIPs,
 	}
 	text, err := json.Marshal(m)
-	if len(text) > memberlist.MetaMaxSize { // without them only relayed clients miss the node
+	if len(text) > memberlist.MetaMaxSize { // only relayed clients miss the node then
 		m.MediaIPs = ""
 		text, err = json.Marshal(m)
 	}
@@ -47,7 +46,7 @@ func encodeMeta(node Node) []byte {
 	return text
 }
 
-// parseMember ignores unknown keys, and reads what it can of a later version. Errors wrap errForeign.
+// parseMember reads what it can of later versions. Errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {
@@ -74,7 +73,7 @@ func parseMember(name string, text []byte) (Node, error) {
 	return node, nil
 }
 
-// readMeta skips keys of another type and addresses in another form, as of later versions.
+// readMeta skips later versions' other types and addresses.
 func readMeta(text []byte) (m meta, err error) {
 	var version struct {
 		V int `json:"v"`
@@ -86,7 +85,7 @@ func readMeta(text []byte) (m meta, err error) {
 		return meta{}, fmt.Errorf("its version is %d, want %d or later", version.V, metaVersion)
 	}
 	err = json.Unmarshal(text, &m)
-	var wrongType *json.UnmarshalTypeError // the other keys have been read
+	var wrongType *json.UnmarshalTypeError // other keys are read
 	if version.V == metaVersion || err != nil && !errors.As(err, &wrongType) {
 		return m, err
 	}

@@ -7,7 +7,7 @@ import (
 
 const otherLabel = "with unacceptable label"
 
-// memberlist warns of ordinary things: Debug. Only another cluster is reported by nobody else.
+// memberlist warns of ordinary things. Only another cluster is reported by nobody else.
 type memberlistWriter struct{ c *Cluster }
 
 func (w memberlistWriter) Write(line []byte) (int, error) {

@@ -108,7 +108,7 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// Ours precedes memberlist's, which others take for a death.
+// Our message precedes memberlist's, which others take for a death.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
@@ -119,7 +119,7 @@ func (c *Cluster) leave(list *memberlist.Memberlist) {
 			}
 		}
 	}
-	// Two rounds of gossip: ours arrives first.
+	// Two rounds of gossip.
 	<-time.After(2 * gossipInterval)
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.log.Debug("leave not confirmed", "err", err)

@@ -21,8 +21,7 @@ func newSubscription() *subscription {
 	return &subscription{events: make(chan Event), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// push never blocks. A death or leave replaces the boot's events; a join waits behind a death. A full queue ends the
-// subscription: false.
+// push never blocks. A death or leave replaces the boot's events. False: a full queue ended the subscription.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +54,7 @@ func wake(signal chan<- struct{}) {
 	}
 }
 
-// One event at a time: the rest can still be merged.
+// One event at a time: the rest may still merge.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// Incoming TCP exchanges; a new one closes the oldest.
+	// A new one closes the oldest.
 	streams           = 64
 	streamsPerAddress = 16
 
 	// 4000 members of 500 bytes. memberlist allows 20 MB before it checks the key.
 	streamBytes = 2 << 20
 
-	// A free TCP port may be in use for UDP.
+	// A free TCP port may be taken for UDP.
 	bindTries = 10
 )
 
@@ -34,7 +34,7 @@ type transport struct {
 	packets chan *memberlist.Packet
 	heard   func(address string)
 	stop    chan struct{}
-	stopped sync.Once // memberlist that cannot start calls Shutdown twice
+	stopped sync.Once // memberlist may call Shutdown twice
 	pump    sync.WaitGroup
 }
 
@@ -107,7 +107,7 @@ func (t *transport) admit() {
 }
 
 func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown() // it waits for its listeners, which need the pump
+	err := t.NetTransport.Shutdown() // needs the pump
 	t.stopped.Do(func() { close(t.stop) })
 	t.pump.Wait()
 	return err

@@ -7,36 +7,35 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Gossip declares a frozen process dead after about a second: a probe 0.2 s, its failure 0.2 s, suspicion, and
-// dissemination 0.1 s. Suspicion lasts suspicionMult x probeInterval for 3 to 10 members, twice that without a
-// confirmation. Gossip may be wrong: signaling nodes that hear the node do not act on it. See docs/CLUSTER.md.
+// A frozen process is dead after about a second: a probe 0.2 s, its failure 0.2 s, suspicion, and dissemination 0.1 s.
+// Suspicion lasts suspicionMult x probeInterval for 3 to 10 members, twice that without a confirmation. See
+// docs/CLUSTER.md.
 const (
-	// Short, with suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute. Five pings of 100
-	// bytes a second and member.
+	// Defaults: 1 s and 4. Five pings of 100 bytes a second and member. A late process can still refute.
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 
 	// The default of 6 means 3.6 s.
 	suspicionMaxTimeoutMult = 2
 
-	// For the direct ping; the rest is for indirect probes and TCP.
+	// For the direct ping; the rest is for indirect ones.
 	probeTimeout = 100 * time.Millisecond
 
 	// Default: 200 ms.
 	gossipInterval = 50 * time.Millisecond
 
-	// Repairs lost gossip (default 30 s), at 200 bytes per member.
+	// Repairs lost gossip, at 200 bytes per member. Default: 30 s.
 	pushPullInterval = 10 * time.Second
 
-	// Default: 10 s. A frozen seed delays the others, and the end of Run.
+	// Default: 10 s. A frozen seed delays others, and the end of Run.
 	streamTimeout = 2 * time.Second
 
 	// The default: 4 x ceil(log10(n+1)) times.
 	retransmitMult = 4
 )
 
-// tuning keeps memberlist's LAN values AwarenessMaxMultiplier 8 (a late member is slow to accuse), IndirectChecks 3,
-// TCP pings, and GossipToTheDeadTime 30 s (a frozen member learns of its death).
+// tuning keeps memberlist's AwarenessMaxMultiplier 8 (a late member is slow to accuse), IndirectChecks 3, TCP pings,
+// and GossipToTheDeadTime 30 s (a frozen member learns of its death).
 func tuning(haste float64) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout

@@ -23,7 +23,7 @@ const (
 
 func (r Role) known() bool { return r == RoleSFU || r == RoleSignaling }
 
-// Node is one live member.
+// Node is a live member.
 type Node struct {
 	ID          ring.NodeID
 	Boot        pin.BootID
@@ -32,18 +32,18 @@ type Node struct {
 	Media       string
 	HTTP        string // of signaling nodes
 	Draining    bool   // off the ring
-	Overdue     bool   // past its deadline: rooms leave by restarts
+	Overdue     bool   // past its deadline: rooms restart
 	Suspect     bool   // reported dead, unconfirmed; off the ring
-	Unreachable bool   // not heard here; off the ring if that leaves others
-	Later       bool   // of a later version, as far as it can be read
+	Unreachable bool   // not heard here; off the ring if others are left
+	Later       bool   // of a later version, partly read
 	Load        Load
 
-	Protocol     uint32 // of the control port; 0: too old to say
-	Capabilities string // as in control.Capabilities, separated by commas
-	MediaIPs     string // for clients, separated by commas; empty: that of Media
+	Protocol     uint32 // of the control port; 0: too old
+	Capabilities string // control.Capabilities, separated by commas
+	MediaIPs     string // for clients, separated by commas; empty: Media's
 }
 
-// MediaSockets are where clients send, as far as known.
+// MediaSockets are where clients send.
 func (n Node) MediaSockets() []netip.AddrPort {
 	media, err := netip.ParseAddrPort(n.Media)
 	if n.MediaIPs == "" && err == nil {
@@ -60,12 +60,12 @@ func (n Node) MediaSockets() []netip.AddrPort {
 	return sockets
 }
 
-// Can reports whether the node told a capability.
+// Can reports whether the node has a capability.
 func (n Node) Can(capability string) bool {
 	return slices.Contains(strings.Split(n.Capabilities, ","), capability)
 }
 
-// Load is a node's report; of a signaling node only Seq and Sockets count.
+// Load is a node's report; a signaling node's has only Seq and Sockets.
 type Load struct {
 	Seq                     uint64 // grows with each report
 	EgressBitsPerSecond     uint64 // the larger of sent and reserved
@@ -74,14 +74,14 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Synced has the incarnations in which all its pins were confirmed.
+	// Synced has the incarnations in which all its pins are confirmed.
 	Synced   pin.Incarnations
 	Watchers uint32
 	Sockets  uint32
-	// Floor: sent and reserved at the lowest layers of all rooms.
+	// Floor: with all rooms at their lowest layers.
 	FloorBitsPerSecond    uint64
 	FloorPacketsPerSecond uint64
-	// Limited: seconds since pictures are held back, 0 if they are not.
+	// Limited: seconds since pictures are held back; 0: none.
 	Limited uint32
 }
 
@@ -110,12 +110,12 @@ type View struct {
 // At least rejoinEvery.
 const absentFor = 30 * time.Second
 
-// Absent means that a view that settled absentFor ago has the boot neither live nor gone.
+// Absent: a view settled for absentFor has the boot neither live nor gone.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
 
-// HowGone says how a boot of Gone went, with the evidence if known: "dead (proof: ...)".
+// HowGone says how a boot of Gone went: "dead (proof: ...)".
 func (v *View) HowGone(boot pin.BootID) string {
 	how := string(v.Gone[boot])
 	for _, d := range v.departed {
@@ -131,21 +131,21 @@ type Departure string
 
 // The ways to go.
 const (
-	DepartureDead Departure = "dead" // by gossip, by proof, or replaced by a newer boot
-	DepartureLeft Departure = "left" // by its own message
+	DepartureDead Departure = "dead" // or replaced by a newer boot
+	DepartureLeft Departure = "left"
 )
 
 // EventKind is a kind of change.
 type EventKind string
 
-// A restart is Dead for the old boot, then Joined for the new one. Other changes are only in the view.
+// A restart is Dead for the old boot, then Joined. Other changes are only in the view.
 const (
 	EventJoined EventKind = "joined"
 	EventLeft   EventKind = "left"
 	EventDead   EventKind = "dead"
 )
 
-// Event is one change, with the node as last known.
+// Event has the node as last known.
 type Event struct {
 	Kind EventKind
 	Node Node

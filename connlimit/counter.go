@@ -2,15 +2,15 @@ package connlimit
 
 import "sync"
 
-// KeyedCounter bounds how many things a key holds at once.
+// KeyedCounter bounds a number for each key.
 type KeyedCounter struct {
-	most int // 0: no bound
+	most int
 
 	mu   sync.Mutex
 	held map[string]int
 }
 
-// NewKeyedCounter allows each key most; 0 is no bound.
+// NewKeyedCounter allows each key most; 0: any number.
 func NewKeyedCounter(most int) *KeyedCounter {
 	return &KeyedCounter{most: most, held: make(map[string]int)}
 }
@@ -29,7 +29,7 @@ func (c *KeyedCounter) Take(key string) bool {
 	return true
 }
 
-// Give undoes a successful Take.
+// Give undoes a true Take.
 func (c *KeyedCounter) Give(key string) {
 	if c.most == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// KeyedLimiter bounds a rate for each key. Strangers must not choose keys: they could invent any number.
+// KeyedLimiter bounds a rate for each key. Strangers must not choose keys.
 type KeyedLimiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -17,8 +17,7 @@ type KeyedLimiter struct {
 	keys map[string]*rate.Limiter
 }
 
-// NewKeyedLimiter allows each key perSecond and a burst. Of more than most recent keys it lets the rest through rather
-// than shut them out.
+// NewKeyedLimiter lets keys beyond most pass.
 func NewKeyedLimiter(perSecond float64, burst, most int) *KeyedLimiter {
 	return &KeyedLimiter{perSecond: rate.Limit(perSecond), burst: burst, most: most, keys: make(map[string]*rate.Limiter)}
 }

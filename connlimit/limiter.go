@@ -17,12 +17,12 @@ import (
 // Limits bound pending connections.
 type Limits struct {
 	Total      int
-	PerAddress int // an IPv4 address or IPv6 /64
-	// Proxies bring many people and have no limit; CountFor names who is behind one.
+	PerAddress int // see Network
+	// Proxies have no limit of their own; see CountFor.
 	Proxies []netip.Prefix
 }
 
-// Limiter counts pending connections. It is safe for concurrent use.
+// Limiter is safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
@@ -37,7 +37,7 @@ func New(limits Limits) *Limiter {
 	return &Limiter{limits: limits, addresses: make(map[netip.Prefix]*list.List)}
 }
 
-// Pending is a connection that has shown nothing yet.
+// Pending is not authenticated yet.
 type Pending struct {
 	limiter *Limiter
 	address netip.Prefix
@@ -46,7 +46,7 @@ type Pending struct {
 	drop             func()
 }
 
-// Add counts a connection. drop is called at most once, without locks, when it must go; it must not block.
+// Add counts a connection. drop is called at most once, without locks; it must not block.
 func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	p := &Pending{limiter: l, drop: drop}
 	ip := ipOf(from)
@@ -63,7 +63,7 @@ func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	return p
 }
 
-// CountFor names the address behind a proxy, whose oldest connection may be dropped.
+// CountFor names the address behind a proxy.
 func (p *Pending) CountFor(address netip.Prefix) {
 	p.limiter.mu.Lock()
 	var drops []func()
@@ -77,7 +77,7 @@ func (p *Pending) CountFor(address netip.Prefix) {
 	}
 }
 
-// file returns the drops that it causes. It needs mu.
+// file needs mu. The caller calls the drops.
 func (l *Limiter) file(p *Pending, address netip.Prefix, proxy bool) []func() {
 	p.address = address
 	same := l.addresses[address]
@@ -101,7 +101,7 @@ func (l *Limiter) unfile(p *Pending) {
 	}
 }
 
-// expel returns the connection's drop. It needs mu.
+// expel needs mu.
 func (l *Limiter) expel(element *list.Element) func() {
 	p, ok := element.Value.(*Pending)
 	if !ok {
@@ -122,14 +122,14 @@ func (l *Limiter) remove(p *Pending) {
 	p.inAll, p.inAddress = nil, nil
 }
 
-// Count returns the pending, and those dropped so far.
+// Count returns the pending, and the dropped so far.
 func (l *Limiter) Count() (now int, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Len(), l.dropped
 }
 
-// Done ends the counting, and may be called twice.
+// Done may be called twice.
 func (p *Pending) Done() {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
@@ -148,7 +148,7 @@ func ipOf(from net.Addr) netip.Addr {
 	return parsed.Addr()
 }
 
-// Network is whom an address counts for: with IPv6 one has 2^64. Zero: no address.
+// Network is an IPv4 address or IPv6 /64. Zero: no address.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32
@@ -159,7 +159,7 @@ func Network(ip netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Within reports whether a network has the address.
+// Within reports whether a network has ip.
 func Within(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(ip.Unmap().WithZone("")) })
 }

@@ -9,10 +9,10 @@ type Listener struct {
 	limiter *Limiter
 }
 
-// Listen accepts *Conn; dropped ones are closed.
+// Listen accepts *Conn, and closes dropped ones.
 func Listen(inner net.Listener, l *Limiter) *Listener { return &Listener{Listener: inner, limiter: l} }
 
-// Accept is part of net.Listener.
+// Accept is net.Listener's.
 func (l *Listener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {
@@ -29,7 +29,7 @@ type Conn struct {
 	*Pending
 }
 
-// Close is part of net.Conn.
+// Close is net.Conn's.
 func (c *Conn) Close() error {
 	c.Done()
 	return c.Conn.Close()

@@ -37,7 +37,7 @@ func EgressProto(e headroom.Egress) *Egress {
 	return &Egress{BitsPerSecond: e.BitsPerSecond, PacketsPerSecond: e.PacketsPerSecond}
 }
 
-// Value reads egress; nil is none.
+// Value reads egress; nil: none.
 func (x *Egress) Value() headroom.Egress {
 	return headroom.Egress{BitsPerSecond: x.GetBitsPerSecond(), PacketsPerSecond: x.GetPacketsPerSecond()}
 }
@@ -45,7 +45,7 @@ func (x *Egress) Value() headroom.Egress {
 // FenceProto writes a fence.
 func FenceProto(f pin.Fence) *Fence { return &Fence{Epoch: f.Epoch, Nonce: f.Nonce} }
 
-// Value reads a fence. A missing one is a pin.ErrCorrupt.
+// Value reads a fence. A missing one is pin.ErrCorrupt.
 func (x *Fence) Value() (pin.Fence, error) {
 	if x.GetEpoch() == 0 {
 		return pin.Fence{}, fmt.Errorf("%w: no fence", pin.ErrCorrupt)
@@ -53,17 +53,17 @@ func (x *Fence) Value() (pin.Fence, error) {
 	return pin.Fence{Epoch: x.GetEpoch(), Nonce: x.GetNonce()}, nil
 }
 
-// Hello is what a heartbeat says of its process.
+// Hello is a heartbeat's content.
 type Hello struct {
 	Node  ring.NodeID
 	Boot  pin.BootID
 	Media string // host:port of UDP
 
 	Protocol     uint32 // 0: too old to say
-	Capabilities string // in order, separated by commas
+	Capabilities string // sorted, separated by commas
 }
 
-// Value reads a heartbeat. Errors wrap pin.ErrCorrupt.
+// Value's errors wrap pin.ErrCorrupt.
 func (x *Heartbeat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
 	// Names have a pin's rules.

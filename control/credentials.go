@@ -16,22 +16,20 @@ var errWrongKey = errors.New("the other end holds another cluster key")
 
 var errOtherCluster = errors.New("the other end belongs to another cluster")
 
-// Both ends prove by TLS 1.3 that they hold the cluster key.
 func (k ClusterKey) serverCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	config.ClientAuth = tls.RequireAnyClientCert // VerifyConnection judges it
+	config.ClientAuth = tls.RequireAnyClientCert // see VerifyConnection
 	return credentials.NewTLS(config)
 }
 
 func (k ClusterKey) clientCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	// The pinned public key is the whole identity; nodes have no host names.
+	// The pinned public key is the identity.
 	config.InsecureSkipVerify = true
 	return credentials.NewTLS(config)
 }
 
-// TLS proves the certificate's private key; pinning proves that it is the cluster's. Each handshake looks both up, for
-// Replace.
+// TLS proves the private key; pinning proves that it is the cluster's. Each handshake looks both up, for Replace.
 func (k ClusterKey) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

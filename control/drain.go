@@ -8,14 +8,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// DrainOrder is an operator's, for one media node.
+// DrainOrder is an operator's.
 type DrainOrder struct {
 	Undrain  bool
 	Deadline time.Duration // 0: the node's own
-	Exit     bool          // end the process when empty
+	Exit     bool          // when empty
 }
 
-// Drain empties the node at addr, or takes that back.
+// Drain empties the node at addr, or undoes that.
 func (p *Pool) Drain(ctx context.Context, addr string, order DrainOrder) (*DrainReply, error) {
 	client, err := p.Client(addr)
 	if err != nil {

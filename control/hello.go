@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrRefused means that the kernel at the address refused. That alone proves no death.
+// ErrRefused: the kernel refused. That alone proves no death.
 var ErrRefused = errors.New("connection refused")
 
 var errDialedOnce = errors.New("the connection of a hello is dialed once")
 
-// HelloAt asks who answers at addr within Config.HelloTimeout, over a new connection: the pooled one may be in
-// back-off. A refused dial wraps ErrRefused; other errors prove nothing.
+// HelloAt asks who answers at addr, over a new connection: the pooled one may be in back-off. A refused dial wraps
+// ErrRefused; other errors prove nothing.
 func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.HelloTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	if err != nil {
 		return Hello{}, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	defer func() { _ = socket.Close() }() // gRPC may never have taken it
+	defer func() { _ = socket.Close() }() // gRPC may not have it
 	hello, err := p.helloOver(ctx, socket, addr)
 	if err != nil {
 		return Hello{}, fmt.Errorf("ask %s for its boot: %w", addr, err)

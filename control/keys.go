@@ -23,10 +23,10 @@ import (
 
 var errShortKey = errors.New("cluster key is too short")
 
-// 128 bits of hexadecimal digits.
+// 128 bits in hexadecimal.
 const minKeyCharacters = 32
 
-// They keep derived keys apart. A changed label is another cluster.
+// A changed label is another cluster.
 const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"
@@ -37,9 +37,8 @@ const (
 
 const maxKeys = 2
 
-// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Derived keys are
-// in a closure, because fmt prints unexported fields. Copies share what Replace changes. The zero value refuses every
-// connection.
+// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Copies share what
+// Replace changes. The zero value refuses all connections. fmt prints unexported fields, hence the closures.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
@@ -49,13 +48,13 @@ type derivedKeys struct {
 	gossip   []byte
 	relay    []byte
 	identity tls.Certificate
-	public   ed25519.PublicKey // pinned by both ends
+	public   ed25519.PublicKey
 }
 
-// ParseClusterKey reads one key a line, the used one first. No error contains a key.
+// ParseClusterKey reads a key a line. No error contains a key.
 func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
 
-// In is the key for the cluster of that name; others are refused.
+// In is the key for that cluster only.
 func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	var of []derivedKeys
 	for _, d := range k.keys() {
@@ -72,7 +71,7 @@ func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	return holding(of, cluster), nil
 }
 
-// Replace changes this key and its copies for new connections. An error changes nothing.
+// Replace is for new connections. An error changes nothing.
 func (k ClusterKey) Replace(text string) error {
 	if k.IsZero() {
 		return errors.New("there is no key to replace")
@@ -143,13 +142,12 @@ func deriveOne(text, cluster string) (d derivedKeys, err error) {
 	return d, err
 }
 
-// The certificate's subject is the cluster's name. Ed25519 signs deterministically, so all nodes make the same bytes.
 func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed25519.PublicKey, error) {
 	public, ok := private.Public().(ed25519.PublicKey)
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
 	}
-	// Only the key is verified: an expired certificate would stop a cluster.
+	// Only the key is verified: expiry would stop a cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: cluster},
@@ -166,7 +164,7 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// IsZero is true for no key.
+// IsZero: no key.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
 // GossipKeys are for AES-256; the first encrypts.
@@ -178,7 +176,7 @@ func (k ClusterKey) GossipKeys() [][]byte {
 	return keys
 }
 
-// RelaySecrets sign TURN credentials; the first is used, all are accepted.
+// RelaySecrets sign TURN credentials; the first is used.
 func (k ClusterKey) RelaySecrets() [][]byte {
 	var secrets [][]byte
 	for _, d := range k.keys() {
@@ -187,7 +185,7 @@ func (k ClusterKey) RelaySecrets() [][]byte {
 	return secrets
 }
 
-// Marks name the keys without telling them: 8 hexadecimal digits each.
+// Marks name the keys publicly: 8 hexadecimal digits each.
 func (k ClusterKey) Marks() []string {
 	var marks []string
 	for _, d := range k.keys() {

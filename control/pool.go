@@ -20,33 +20,32 @@ var (
 type Config struct {
 	MaxConnections int
 	BackoffBase    time.Duration
-	BackoffMax     time.Duration // also of one attempt to connect
-	HelloTimeout   time.Duration // of HelloAt
+	BackoffMax     time.Duration // and of one attempt
+	HelloTimeout   time.Duration
 }
 
-// DefaultConfig is for a re-homing within a few hundred milliseconds.
+// DefaultConfig suits fast re-homing.
 func DefaultConfig() Config {
 	return Config{
-		// Gossip gets slow long before 4096 nodes.
+		// Gossip gets slow before 4096 nodes.
 		MaxConnections: 4096,
-		// gRPC's 1 s to 120 s are for far servers; dialing a dead address costs nothing.
-		BackoffBase: 50 * time.Millisecond,
-		BackoffMax:  time.Second,
-		// A handshake on a busy machine takes 10 ms; a frozen process is silent.
+		// gRPC's 1 s to 120 s are for far servers.
+		BackoffBase:  50 * time.Millisecond,
+		BackoffMax:   time.Second,
 		HelloTimeout: time.Second,
 	}
 }
 
 const (
-	// gRPC's least; missing heartbeats tell sooner.
+	// gRPC's least.
 	keepaliveTime = 10 * time.Second
-	// A process may get no CPU for some seconds.
+	// A process may lack CPU for seconds.
 	keepaliveTimeout = 5 * time.Second
-	// More than 1000 rooms of 100 peers.
+	// Over 1000 rooms of 100 peers.
 	replyBytes = 16 << 20
 )
 
-// Pool has a gRPC connection for each control address. It is safe for concurrent use and has no goroutine.
+// Pool has a connection for each control address. It is safe for concurrent use.
 type Pool struct {
 	key    ClusterKey
 	config Config
@@ -56,13 +55,12 @@ type Pool struct {
 	connections map[string]*grpc.ClientConn
 }
 
-// NewPool is empty.
+// NewPool dials nothing.
 func NewPool(key ClusterKey, config Config) *Pool {
 	return &Pool{key: key, config: config, connections: make(map[string]*grpc.ClientConn)}
 }
 
-// Client uses the one connection to addr (host:port), dialed at first use and after a break. Meanwhile calls fail
-// with codes.Unavailable.
+// Client uses the one connection to addr (host:port). While that is broken, calls fail with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
 	conn, err := p.connection(addr)
 	if err != nil {
@@ -80,7 +78,7 @@ func (p *Pool) Messages(addr string) (MessagesClient, error) {
 	return NewMessagesClient(conn), nil
 }
 
-// Moves is Client for a signaling node, too.
+// Moves is Client for a signaling node.
 func (p *Pool) Moves(addr string) (MovesClient, error) {
 	conn, err := p.connection(addr)
 	if err != nil {
@@ -109,7 +107,7 @@ func (p *Pool) connection(addr string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Hurry ends a back-off: the node was just seen to answer.
+// Hurry ends a back-off.
 func (p *Pool) Hurry(addr string) {
 	p.mu.Lock()
 	conn := p.connections[addr]
@@ -141,7 +139,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// gRPC's DNS resolver caches for 30 s: the dialer resolves each time.
+// gRPC's DNS resolver caches for 30 s, the dialer does not.
 func target(addr string) string { return "passthrough:///" + addr }
 
 func (p *Pool) options() []grpc.DialOption {
@@ -157,7 +155,7 @@ func (p *Pool) options() []grpc.DialOption {
 			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(replyBytes), grpc.MaxCallSendMsgSize(requestBytes)),
-		grpc.WithNoProxy(), // a proxy for the web must not see control traffic
+		grpc.WithNoProxy(), // no web proxy for control traffic
 		grpc.WithDisableServiceConfig(),
 	}
 }

@@ -23,19 +23,15 @@ import (
 )
 
 const (
-	// An Attach that names 300 people has 600 KiB.
-	requestBytes = 1 << 20
-	// gRPC's own is two minutes.
+	// An Attach of 300 people has 600 KiB.
+	requestBytes     = 1 << 20
 	handshakeTimeout = 3 * time.Second
-	// With keepaliveTimeout, how long a signaling node that is cut off counts as watching. gRPC bounds only a
-	// client's pings.
+	// With keepaliveTimeout, how long a cut-off signaling node counts as watching.
 	serverKeepaliveTime = 2 * time.Second
-	// Log lines about refused connections.
-	refusalsPerSecond = 0.2
-	refusalBurst      = 3
-	// Pending connections prove themselves within two round trips.
-	unproven           = 1024
-	unprovenPerAddress = 128
+	refusalsPerSecond   = 0.2
+	refusalBurst        = 3
+	unproven            = 1024
+	unprovenPerAddress  = 128
 )
 
 // Server is a node's control port.
@@ -45,7 +41,7 @@ type Server struct {
 	log    *slog.Logger
 }
 
-// NewServer talks to holders of key only. A panic ends its call only.
+// NewServer talks to holders of key only. A panic ends only its call.
 func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
@@ -75,8 +71,8 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	return s.borne(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
 }
 
-// Serve answers until ctx ends, and returns when the handlers have ended, as they must with their stream's context. A
-// closed listener is evidence of a death: a draining node keeps ctx alive until gossip has its leave.
+// Serve answers until ctx and the handlers end. A closed listener is evidence of a death: a draining node keeps ctx
+// alive until gossip has its leave.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*grpc.Server)) error {
 	guard := &guardedCredentials{
 		TransportCredentials: s.key.serverCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
@@ -90,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*
 		grpc.MaxSendMsgSize(replyBytes),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverKeepaliveTime, Timeout: keepaliveTimeout}),
-		// Half of what clients do: a late timer is no abuse.
+		// Half of the clients', whose timers may be late.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)
 	for _, one := range register {
@@ -122,7 +118,7 @@ type guardedCredentials struct {
 	refusals *loglimit.Limiter
 }
 
-// ServerHandshake ends the pending state once the key is proven.
+// ServerHandshake ends Pending when the key is proven.
 func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := g.TransportCredentials.ServerHandshake(conn)
 	if err == nil {
@@ -146,10 +142,10 @@ func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }
 
-// A connection closed without a word is a port check.
+// A connection closed without data is a port check.
 func refusalReason(err error) (reason string, harmless bool) {
 	var header tls.RecordHeaderError
-	var alert *net.OpError // the other end's alert is an operation "remote error"
+	var alert *net.OpError // of the other end
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errWrongKey):

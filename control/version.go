@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Protocol is the control port's version. Raise it when a newer end needs what an older one ignores: unknown fields,
-// messages and events.
+// Protocol is the control port's version. Raise it when a newer end needs what an older one ignores.
 const Protocol = 1
 
-// CapabilityLiveMove means that rooms move while both nodes live; Arrived, Settled and Drain are understood.
+// CapabilityLiveMove: rooms move between living nodes. Arrived, Settled and Drain are understood.
 const CapabilityLiveMove = "live-move"
 
-// Capabilities are this program's beyond the first version.
+// Capabilities are this program's.
 func Capabilities() []string { return []string{CapabilityLiveMove} }
 
-// Told is Capabilities as gossip carries them.
+// Told is Capabilities in gossip.
 func Told() string { return capabilitiesIn(Capabilities()) }
 
 const (
@@ -23,7 +22,6 @@ const (
 	maxCapabilityBytes = 32
 )
 
-// capabilitiesIn drops all but short lower-case words.
 func capabilitiesIn(told []string) string {
 	var known []string
 	for _, word := range told[:min(len(told), maxCapabilities)] {

@@ -14,11 +14,11 @@ import (
 
 const (
 	detectEvery = 50 * time.Millisecond
-	// A live node refutes gossip within 100 ms.
+	// A live node refutes it within 100 ms.
 	logSuspectAfter = 5 * time.Second
 	// Heartbeats come every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
-	// Fewer stalled clients have bad paths of their own.
+	// Fewer clients have bad paths of their own.
 	manyStalls = 3
 )
 
@@ -48,7 +48,7 @@ func (f *Failover) question(ctx context.Context, w *watching) {
 	}
 }
 
-// When two nodes die at once, no room goes from one to the other.
+// So that no room moves between nodes that die together.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,6 @@ func (f *Failover) reportUnreachable() {
 	}
 }
 
-// Stalled clients only shorten it.
 func (f *Failover) askAfter(w *watching) time.Duration {
 	stalled, all := f.rooms.Stalled(w.node.Boot)
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)
@@ -88,7 +87,7 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms deaths that gossip reports and nothing here contradicts. An isolated process confirms none.
+// evaluate confirms deaths that gossip reports and nothing here contradicts.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -112,8 +111,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated is true if no node was heard for AskAfter, below BelieveAfter: nodes cut off together are not
-// confirmed dead. Silences then start anew.
+// updateIsolated is true if no node was heard for AskAfter, below BelieveAfter: then none is confirmed dead. Silences
+// start anew afterwards.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

@@ -18,29 +18,26 @@ import (
 )
 
 const (
-	// Live moves under way, shared by the signaling nodes: each costs every client two connections. One room may be
-	// larger.
+	// Of all signaling nodes: a live move costs every client two connections. One room may be larger.
 	peopleLeavingAtOnce = 64
 	roomsLeavingAtOnce  = 4
 	leastPeopleLeaving  = 8
-	// The new owner calls a room settled after 8 s at the latest.
+	// The new owner settles a room within 8 s.
 	settleLimit = 10 * time.Second
 	settleEvery = 50 * time.Millisecond
 	leaveAgain  = 2 * time.Second
 )
 
-// Mover also moves rooms between living nodes.
+// Mover moves rooms between living nodes.
 type Mover interface {
-	// Move replaces the pin from on a node with headroom (to; if empty, of its choice) and returns the current pin,
-	// whoever wrote it.
+	// Move replaces from on node to, or its choice if empty, and returns the current pin, whoever wrote it.
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
-// leaving is a room with sockets here that leaves a live node.
 type leaving struct {
 	room LocalRoom
 	node cluster.Node
-	live bool        // moved before it breaks
+	live bool        // clients connect first
 	to   ring.NodeID // empty: placement chooses
 	why  string
 }
@@ -49,18 +46,17 @@ func (l leaving) key() moveKey { return moveKey{l.room.Room, l.room.Pin.Boot} }
 
 func (l leaving) people() int { return max(l.room.Expect.People, l.room.Peers) }
 
-// staying is a room that could not leave.
 type staying struct {
 	again time.Time
 }
 
-// leavers are planned moves under way here, guarded by Failover's mu.
+// Failover's mu guards leavers.
 type leavers struct {
 	rooms, people, restarts int
 	staying                 map[moveKey]staying
 }
 
-// takes reports whether one more may begin. Signaling nodes share the bounds without asking each other.
+// Signaling nodes share the bounds without asking each other.
 func (l *leavers) takes(next leaving, signalingNodes, restarts int) bool {
 	if !next.live {
 		return l.restarts < restarts
@@ -78,8 +74,7 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining moves the largest rooms first: they are the hardest to place, and by the deadline most people have
-// moved without a gap. All signaling nodes order by the whole room's size.
+// moveDraining moves the largest rooms first: they are the hardest to place. All signaling nodes order alike.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
@@ -131,7 +126,7 @@ func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next
 	return true
 }
 
-// reconcileNow does not wait: the next room may leave.
+// The next room may leave.
 func (f *Failover) reconcileNow() {
 	select {
 	case f.next <- struct{}{}:
@@ -139,7 +134,7 @@ func (f *Failover) reconcileNow() {
 	}
 }
 
-// forgetStaying withdraws what was said of rooms that moved or ended, or whose node takes rooms again.
+// forgetStaying withdraws Stays of other rooms.
 func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	f.mu.Lock()
 	var over []moveKey
@@ -155,7 +150,7 @@ func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	}
 }
 
-// leave returns when the room's people have settled. A crash leaves what a re-homing would.
+// leave returns when people have settled. A crash leaves what a re-homing would.
 func (f *Failover) leave(ctx context.Context, l leaving) {
 	started, room, from := time.Now(), l.room.Room, l.room.Pin
 	to, err := f.plan(ctx, l)
@@ -210,7 +205,7 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	return to, err
 }
 
-// stays notes why. The move is tried again, because others may get headroom.
+// The move is tried again: others may get headroom.
 func (f *Failover) stays(l leaving, err error) {
 	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
 	f.mu.Lock()

@@ -10,8 +10,8 @@ import (
 type streamState string
 
 const (
-	streamNever  streamState = "never open" // no heartbeat came
-	streamBroken streamState = "broken"     // it broke after heartbeats
+	streamNever  streamState = "never open"
+	streamBroken streamState = "broken" // after heartbeats
 )
 
 // controlAnswer is of a new connection.
@@ -19,7 +19,7 @@ type controlAnswer string
 
 const (
 	controlRefused   controlAnswer = "refused"
-	controlSilent    controlAnswer = "silent" // timeout, no route, reset, failed handshake
+	controlSilent    controlAnswer = "silent" // or reset, or a failed handshake
 	controlSame      controlAnswer = "same boot"
 	controlNewer     controlAnswer = "newer boot"
 	controlOlder     controlAnswer = "older boot"
@@ -41,15 +41,13 @@ const (
 	verdictDead    verdict = "dead"
 )
 
-// evidence of one boot at one moment.
 type evidence struct {
 	Stream  streamState
 	Control controlAnswer
 	Media   mediaAnswer
 }
 
-// A newer boot proves a death. Else all three must agree, because each alone has an innocent cause: a proxy, a firewall, a
-// listener closed early.
+// A newer boot proves a death. Else all three must agree: each alone may come of a proxy, a firewall or a closed listener.
 func (e evidence) verdict() verdict {
 	switch e.Control {
 	case controlSame:

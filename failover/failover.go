@@ -38,43 +38,42 @@ import (
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead declares a boot dead by proof; the event follows.
+	// ReportDead declares a boot dead by proof; an event follows.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead does so for a Suspect boot.
+	// ConfirmDead does so for a Suspect.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetUnreachable names all boots not heard here.
+	// SetUnreachable names boots not heard here.
 	SetUnreachable(boots []pin.BootID)
 }
 
 // LocalRoom is a room with clients here.
 type LocalRoom struct {
 	Room   ring.RoomID
-	Pin    pin.Pin       // as served here
-	Peers  int           // sockets here
-	Expect headroom.Room // of the whole room
+	Pin    pin.Pin
+	Peers  int           // with sockets here
+	Expect headroom.Room // everywhere
 }
 
-// Rooms holds the clients' sockets. It must be safe for concurrent use.
+// Rooms holds clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
 	LeavingRooms
-	// PinnedTo lists local rooms of a boot. It is called each second for each lost boot.
+	// PinnedTo lists a boot's rooms. It is called each second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
+	// Moved tells clients to restart. It ignores unknown rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Delayed says once why a dead node's room has not moved yet.
+	// Delayed says once why a room has not moved yet.
 	Delayed(room ring.RoomID, why error)
-	// Stalled counts the boot's peers that receive nothing. It is called 20 times a second; all may be 0 if stalled
-	// is.
+	// Stalled counts peers that receive nothing, 20 times a second. all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
 // LeavingRooms leave a live node.
 type LeavingRooms interface {
-	// MovedLive is Moved while the old node goes on: clients connect to the new one first.
+	// MovedLive is Moved while the old node goes on: clients connect first.
 	MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin)
 	// Settled: no client needs the former node of a room moved live, or the room is not here under that fence.
 	Settled(room ring.RoomID, fence pin.Fence) bool
-	// Stays says why a room cannot leave a draining node; empty: it can, or has.
+	// Stays says why a room cannot leave a draining node; empty: it can.
 	Stays(room ring.RoomID, why string)
 }
 
@@ -84,8 +83,7 @@ type Rehomer interface {
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
-// Planner is a Rehomer that is told of all rooms of a death before the first moves, in the order that all signaling
-// nodes share.
+// Planner is a Rehomer that is told of all rooms before the first moves, on all signaling nodes in one order.
 type Planner interface {
 	Plan(room ring.RoomID, from pin.Pin, expect headroom.Room)
 }
@@ -100,11 +98,11 @@ type Pins interface {
 
 // Nodes is *control.Pool.
 type Nodes interface {
-	// Watch ends with the stream or an error of heartbeat.
+	// Watch ends with the stream or heartbeat's error.
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node of a higher pin. live: it sends on while the room's people move.
+	// Outrank tells a media node of a higher pin. live: it sends on meanwhile.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error)
 	// Forget closes the pooled connection.
 	Forget(addr string)
@@ -112,14 +110,14 @@ type Nodes interface {
 
 // Config has its reasons in DefaultConfig.
 type Config struct {
-	// Self is this signaling node.
+	// Self is this node.
 	Self ring.NodeID
-	// Concurrent is how many rooms are moved at once.
+	// Concurrent bounds moves at once.
 	Concurrent int
 	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
 	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
-	// NoRelief leaves rooms on nodes near their ceilings.
+	// NoRelief leaves rooms on hot nodes.
 	NoRelief bool
 	// Panics counts panics; nil: its own.
 	Panics *panics.Guard
@@ -128,14 +126,14 @@ type Config struct {
 // DefaultConfig leaves Self and Panics to the caller.
 func DefaultConfig() Config {
 	return Config{
-		// 16 move some 10,000 rooms a second.
+		// Some 10,000 rooms a second.
 		Concurrent: 16,
-		// Three missing heartbeats; gossip reports a frozen node after about a second.
+		// Three missing heartbeats. Gossip needs about a second.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
 	}
 }
 
-// Failover is one signaling node's. Run is called once.
+// Failover is a signaling node's. Run is called once.
 type Failover struct {
 	config     Config
 	membership Membership
@@ -145,7 +143,7 @@ type Failover struct {
 	nodes      Nodes
 	log        *slog.Logger
 
-	askMedia func(ctx context.Context, addr string) mediaAnswer // tests replace these three
+	askMedia func(ctx context.Context, addr string) mediaAnswer
 	spread   func(time.Duration) time.Duration
 	nap      func(context.Context, time.Duration) bool
 	clock    *pauseAwareClock
@@ -154,17 +152,17 @@ type Failover struct {
 	storeSlots *prioritySemaphore
 	relief     *relief.Relief // nil: none
 	moves      *moves
-	next       chan struct{} // capacity 1: reconcile now
+	next       chan struct{}
 
 	mu          sync.Mutex
-	active      map[moveKey]struct{}     // under way
-	wanted      map[moveKey]struct{}     // lost rooms of the last reconciliation
-	watched     map[pin.BootID]*watching // by live boot
+	active      map[moveKey]struct{}
+	wanted      map[moveKey]struct{} // lost rooms
+	watched     map[pin.BootID]*watching
 	isolated    bool
 	known       map[pin.BootID]cluster.Node
 	tracked     map[pin.BootID]struct{}
 	unreachable []pin.BootID // sorted
-	departed    []departure  // of the last forgetAfter
+	departed    []departure
 	leavers     leavers
 }
 
@@ -191,7 +189,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return f
 }
 
-// A panic ends one round or task: the next reconciliation does the rest.
+// The next reconciliation does the rest.
 func (f *Failover) survive(what string, task func(), attributes ...any) bool {
 	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

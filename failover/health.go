@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does: its own pause is no silence of nodes.
+// pauseAwareClock stands still while this process does: its pause is no silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	last    time.Time    // of the detector loop
+	last    time.Time    // tick of the detector
 }
 
 const longestTick = 2 * detectEvery
@@ -30,9 +30,9 @@ type peerHealth struct {
 	lastHeard     time.Duration
 	asked         time.Duration // first question since lastHeard
 	unanswered    bool          // since lastHeard
-	asking        bool          // a question is out
-	streamBroken  bool          // since lastHeard
-	suspect       bool          // by gossip
+	asking        bool
+	streamBroken  bool // since lastHeard
+	suspect       bool
 	suspectAt     time.Duration
 	suspectLogged bool
 	stalled       bool // many clients receive nothing
@@ -91,7 +91,7 @@ func (h *peerHealth) silence() (silence, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// noteSuspicion is true once, when the suspicion is logAfter old.
+// noteSuspicion is true once, logAfter its begin.
 func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Past these the oldest is forgotten; its boot learns by refreshing pins.
+	// Beyond them a boot learns by refreshing pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
 	movesLifetime = time.Hour // a pin's life
@@ -21,7 +21,7 @@ type moveKey struct {
 	boot pin.BootID
 }
 
-// moves remembers where rooms went, to tell a boot that comes back.
+// moves remembers where rooms went, for boots that come back.
 type moves struct {
 	mu    sync.Mutex
 	boots map[pin.BootID]*bootMoves
@@ -44,7 +44,6 @@ type moved struct {
 
 func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
 
-// add ignores a higher pin of the same boot.
 func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	if to.Boot == from.Boot {
 		return
@@ -104,7 +103,7 @@ func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost 
 	return b.node, b.control, lost
 }
 
-// tell: the boot never serves the room at or below that fence again.
+// The boot never serves the room at or below that fence again.
 func (m *moves) tell(key moveKey, fence pin.Fence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,7 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) controlAns
 	}
 }
 
-// Single bytes are no media. Only a connected socket learns of a refusal.
+// Only a connected socket learns of a refusal. Single bytes are no media.
 func probeMedia(ctx context.Context, addr string) mediaAnswer {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
@@ -41,7 +41,7 @@ func probeMedia(ctx context.Context, addr string) mediaAnswer {
 		if ctx.Err() != nil {
 			return mediaSilent
 		}
-		// The next call reports an earlier datagram's refusal.
+		// A call reports an earlier datagram's refusal.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return mediaRefused
 		}

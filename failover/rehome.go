@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	// While the store is down.
 	firstRetry         = 25 * time.Millisecond
 	latestRetry        = 2 * time.Second
 	decideTimeout      = 3 * time.Second
@@ -28,14 +27,14 @@ type move struct {
 	room  LocalRoom
 	from  pin.Pin
 	to    pin.Pin
-	again bool // moved before, but the sessions did not follow
-	told  bool // delayed
+	again bool // moved before, but clients did not
+	told  bool // of the delay
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves a room and tells its clients, however long the store takes. It gives up when no sockets are left or
-// the node is back. A panic before turn is used would lose it.
+// carryOut moves a room, however long the store takes. It gives up when no sockets are left or the node is back.
+// A panic before turn is used would lose turn.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
@@ -92,7 +91,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// outlived begins anew if the target is gone too: clients hear of one move.
+// Clients hear of one move, even if the target is gone too.
 func (f *Failover) outlived(m *move) error {
 	if !f.gone(m.to.Boot) {
 		return nil

@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// Each signaling node knows only rooms with sockets here, so one at a time relieves media nodes.
+	// A signaling node knows only rooms with sockets here, so one at a time relieves.
 	turnLasts = time.Minute
-	// The last one's moves have ended by then, and load reports show them.
+	// By then load reports show the last one's moves.
 	turnBegins = settleLimit + 5*time.Second
 )
 
-// relieve moves rooms off media nodes near their ceilings or far above the others. During a death or a drain it
-// waits: these need the headroom.
+// relieve waits during a death or a drain, which need the headroom.
 func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	_, moves := f.rehomer.(Mover)
 	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {
@@ -37,7 +36,7 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 			Ceiling: headroom.Egress{BitsPerSecond: n.Load.CeilingBitsPerSecond, PacketsPerSecond: n.Load.CeilingPacketsPerSecond},
 			Limited: n.Load.Limited > 0,
 		})
-		if !mine { // it only learns how long they have been hot
+		if !mine { // it only learns heat
 			continue
 		}
 		for _, room := range f.rooms.PinnedTo(n.Boot) {
@@ -75,7 +74,7 @@ func (f *Failover) unrest(view *cluster.View) bool {
 	return len(f.wanted) > 0
 }
 
-// hasTurn is computed, so that all agree without asking.
+// All agree without asking.
 func (f *Failover) hasTurn(now time.Time) bool {
 	turn := now.Truncate(turnLasts)
 	who, _ := ring.Rendezvous(f.signalingNodes(), "relief "+strconv.FormatInt(turn.Unix(), 10))

@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	// A refused dial per second is cheap.
 	firstCall    = 250 * time.Millisecond
 	latestCall   = time.Second
-	fenceTimeout = time.Second // the process may freeze again
+	fenceTimeout = time.Second
 )
 
-// A thawed process serves its rooms at once, before gossip sees it.
+// A thawed process serves rooms before gossip sees it.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

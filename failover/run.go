@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// What a lost event costs.
+	// After a lost event.
 	reconcileEvery = time.Second
 	// A later reconciliation finds the rest.
 	maxActive = 65_536
-	// Time for calls under way.
+	// For calls under way.
 	forgetAfter = time.Minute
 )
 
@@ -107,7 +107,6 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	}
 }
 
-// The largest audience first.
 func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var lost []LocalRoom
 	wanted := map[moveKey]struct{}{}
@@ -122,7 +121,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	f.mu.Lock()
 	f.wanted = wanted
 	f.mu.Unlock()
-	slices.SortFunc(lost, func(a, b LocalRoom) int { // as every signaling node that knows the rooms does
+	slices.SortFunc(lost, func(a, b LocalRoom) int { // the largest first, on all signaling nodes
 		return cmp.Or(cmp.Compare(max(b.Expect.People, b.Peers), max(a.Expect.People, a.Peers)), cmp.Compare(a.Room, b.Room))
 	})
 	var begins []*move
@@ -134,7 +133,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
 			if ago < reconcileEvery {
-				continue // Rooms is about to map it
+				continue // Rooms is about to do it
 			}
 			m.to, m.again = to, true
 		}
@@ -159,7 +158,6 @@ func (f *Failover) underWay(key moveKey) bool {
 	return running
 }
 
-// begin does nothing if the room is leaving that boot already.
 func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()
@@ -204,7 +202,7 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			f.survive("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.watched[w.node.Boot] == w { // if gossip keeps it alive, it is watched anew
+			if f.watched[w.node.Boot] == w { // to be watched anew if it lives
 				delete(f.watched, w.node.Boot)
 			}
 		})

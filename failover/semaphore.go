@@ -7,7 +7,7 @@ import (
 )
 
 type prioritySemaphore struct {
-	mu      sync.Mutex // also guards abandoned of each waiter
+	mu      sync.Mutex // also guards abandoned
 	free    int
 	waiting waiterHeap
 	arrived uint64
@@ -20,7 +20,7 @@ type waiter struct {
 	abandoned bool
 }
 
-// queue does not block. Equal audiences keep their order.
+// queue does not block.
 func (s *prioritySemaphore) queue(audience int) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *prioritySemaphore) queue(audience int) *waiter {
 	return w
 }
 
-// acquire: call release after nil only.
+// acquire: release after nil only.
 func (s *prioritySemaphore) acquire(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.admitted:

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// The store is left to joins.
+	// Joins need the store.
 	sweptPerSecond = 500
 	scanKey        = "scan of all pins"
-	// Signaling nodes with sockets move their rooms first, and a new process may be slow to listen.
+	// Others move their rooms first, and a new process may be slow to listen.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
 	sweepEvery    = 30 * time.Second // on average
@@ -88,7 +88,7 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// Another process or a refusal proves a death; silence does not.
+// Another process or a refusal proves a death. Silence does not.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	liveness := view.Liveness(p.Node, p.Boot)
 	if liveness == cluster.Live || liveness == cluster.Replaced {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// A killed process closes its sockets within milliseconds.
+	// A killed process's sockets close within milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
 	// Twelve missing heartbeats.
@@ -21,7 +21,7 @@ const (
 	settledStream = time.Second
 )
 
-// watch returns when the boot is proven dead, or ctx ends.
+// watch ends with ctx or a proven death.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := streamNever
 	probe := backoff.Backoff{First: firstProbe, Most: latestProbe}
@@ -42,7 +42,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate is false when the node is dead or ctx ends.
+// investigate is false after a death, and when ctx ends.
 func (f *Failover) investigate(ctx context.Context, w *watching, stream streamState, broke error, probe *backoff.Backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
@@ -95,7 +95,7 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	return heard, err
 }
 
-// Both are observed at one moment.
+// Both at one moment.
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream streamState) evidence {
 	e := evidence{Stream: stream}
 	var both sync.WaitGroup

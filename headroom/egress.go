@@ -16,7 +16,7 @@ func (e Egress) String() string {
 	return fmt.Sprintf("%.1f Mbit/s and %d packets/s", float64(e.BitsPerSecond)/1e6, e.PacketsPerSecond)
 }
 
-// Plus saturates: a huge report must not come out small.
+// Plus saturates.
 func (e Egress) Plus(f Egress) Egress {
 	return Egress{added(e.BitsPerSecond, f.BitsPerSecond), added(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
@@ -44,7 +44,7 @@ func (e Egress) Max(f Egress) Egress {
 	return Egress{max(e.BitsPerSecond, f.BitsPerSecond), max(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// Times multiplies.
+// Times does not saturate.
 func (e Egress) Times(n uint64) Egress {
 	return Egress{e.BitsPerSecond * n, e.PacketsPerSecond * n}
 }
@@ -54,7 +54,7 @@ func (e Egress) Part(part float64) Egress {
 	return Egress{uint64(float64(e.BitsPerSecond) * part), uint64(float64(e.PacketsPerSecond) * part)}
 }
 
-// Fits reports whether e is within ceiling in both dimensions.
+// Fits holds in both dimensions.
 func (e Egress) Fits(ceiling Egress) bool {
 	return e.BitsPerSecond <= ceiling.BitsPerSecond && e.PacketsPerSecond <= ceiling.PacketsPerSecond
 }

@@ -8,49 +8,48 @@
 package headroom
 
 const (
-	// DefaultPeople suits most calls: two to four.
+	// DefaultPeople suits most calls.
 	DefaultPeople = 3
-	// MaxPeople bounds claims, so that no cost overflows.
+	// MaxPeople keeps costs from overflowing.
 	MaxPeople = 100_000
 
-	// A viewer follows three voices, and nine pictures fill a page.
-	voices, pictures = 3, 9
+	voices, pictures = 3, 9 // one viewer's at most
 	// Below a tenth of its ceiling a node is idle.
 	idleTenth = 10
 )
 
-// Opus at 20 ms: 32 kbit/s and 20 bytes a packet. Redundancy goes only where packets are lost, and is measured.
+// Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
-// A whole page: 720p-class, 1,200 bytes a packet.
+// One 720p picture, 1,200 bytes a packet.
 func video() Egress { return Egress{BitsPerSecond: 1_500_000, PacketsPerSecond: 160} }
 
-// The lowest layer of a picture, 180p-class.
+// One 180p picture.
 func lowest() Egress { return Egress{BitsPerSecond: 150_000, PacketsPerSecond: 30} }
 
-// All pictures of a viewer: several come in smaller layers.
+// Several pictures come in smaller layers.
 func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 210} }
 
-// Room is what is known of a room.
+// Room is a room's people and traffic.
 type Room struct {
-	People      int    // there, or expected
-	Cameras     int    // on; screens count
-	Microphones int    // on
+	People      int // present or expected
+	Cameras     int // screens count
+	Microphones int
 	Measured    bool   // by the last owner
-	Sent        Egress // set with Measured
+	Sent        Egress // if Measured
 	// Unreserved rooms count nothing until measured.
 	Unreserved bool
-	// Running: people are in a call, so headroom for its Floor will do.
+	// Running: headroom for Floor will do.
 	Running bool
 }
 
-// Expect is a room of people with everything on.
+// Expect has everything on.
 func Expect(people int) Room {
 	people = min(max(people, 0), MaxPeople)
 	return Room{People: people, Cameras: people, Microphones: people}
 }
 
-// Cost is what the room is expected to send. One alone is charged as two.
+// Cost is what the room sends. One alone is charged as two.
 func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent
@@ -58,12 +57,11 @@ func (r Room) Cost() Egress {
 	return r.sum(func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) })
 }
 
-// Floor is expected when only the lowest layers are sent.
+// Floor is Cost with only the lowest layers.
 func (r Room) Floor() Egress {
 	return r.sum(func(shown int) Egress { return lowest().Times(uint64(min(shown, pictures))) }).Min(r.Cost())
 }
 
-// sum is what everybody is sent; shows is for one viewer's pictures.
 func (r Room) sum(shows func(pictures int) Egress) Egress {
 	if r.People <= 0 {
 		r = Expect(DefaultPeople)
@@ -82,12 +80,12 @@ func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))
 }
 
-// Idle nodes refuse no room: one larger than any ceiling finds a place.
+// Idle nodes refuse no room, however large.
 func Idle(load, ceiling Egress) bool {
 	return load.BitsPerSecond < ceiling.BitsPerSecond/idleTenth && load.PacketsPerSecond < ceiling.PacketsPerSecond/idleTenth
 }
 
-// Takes reports whether a node with the load takes the cost.
+// Takes reports whether a node takes a room.
 func Takes(load, cost, ceiling Egress) bool {
 	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)
 }

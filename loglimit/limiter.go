@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiter is for one kind of line. It is safe for concurrent use.
+// Limiter is safe for concurrent use.
 type Limiter struct {
 	limit *rate.Limiter
 
@@ -21,7 +21,7 @@ func New(perSecond float64, burst int) *Limiter {
 	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
-// Next says whether to write this line, and how many were not.
+// Next: whether to write, and how many lines were not.
 func (l *Limiter) Next() (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 
 // Config bounds a call's waits.
 type Config struct {
-	// StoreBudget is for the store.
+	// StoreBudget is for the store's answers.
 	StoreBudget time.Duration
-	// ProbeTimeout is for questions to media nodes.
+	// ProbeTimeout is for media nodes' answers.
 	ProbeTimeout time.Duration
-	// Clock makes epochs, which all signaling nodes share, and ends reservations. nil: time.Now.
+	// Clock is for epochs, which all signaling nodes share, and reservations; nil: time.Now.
 	Clock func() time.Time
-	// Epsilon: a node's load/ceiling may be 1 + Epsilon times the cluster's; 0 is 0.25.
+	// Epsilon: a node's load/ceiling may be 1+Epsilon times the cluster's; 0: 0.25.
 	Epsilon float64
-	// Panics counts questions that panic; nil: its own.
+	// Panics counts panics; nil: its own.
 	Panics *panics.Guard
 }
 

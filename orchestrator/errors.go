@@ -9,21 +9,19 @@ import (
 
 // Refusals of placement, returned wrapped.
 var (
-	// ErrNotSettled: this process has not seen the whole cluster yet.
 	ErrNotSettled = errors.New("this node has not seen the cluster yet")
 	ErrNoNodes    = errors.New("no SFU node takes rooms")
-	// ErrStoreUnavailable: no answer in time. Running rooms go on.
+	// ErrStoreUnavailable: no answer in time.
 	ErrStoreUnavailable = errors.New("the placement store is unavailable")
-	// ErrContended: the pin moved at every attempt.
-	ErrContended = errors.New("the room's pin keeps moving")
-	// ErrNobodyThere: the dial was refused; a time-out is another error.
+	ErrContended        = errors.New("the room's pin keeps moving")
+	// ErrNobodyThere: the dial was refused, not timed out.
 	ErrNobodyThere = errors.New("nobody listens there")
 )
 
-// NoHeadroomError means that no node can take the room.
+// NoHeadroomError: no node can take the room.
 type NoHeadroomError struct {
 	Need headroom.Egress
-	Best headroom.Egress // largest free egress of the nodes asked
+	Best headroom.Egress // largest free egress
 }
 
 func (e *NoHeadroomError) Error() string {

@@ -11,23 +11,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Explanation is the reasoning about one room.
+// Explanation is a room's placement, explained.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
-	Hash  uint32          `json:"hash"` // on the ring
+	Hash  uint32          `json:"hash"`
 	Pin   pin.Pin         `json:"pin"`
 	State string          `json:"state"`
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
-	Bound float64         `json:"bound"` // load/ceiling, the room included
-	Walk  []Step          `json:"walk"`  // from the ring's owner on
-	// Claimed is when the room opened, by its fence.
+	Bound float64         `json:"bound"` // load/ceiling with the room
+	Walk  []Step          `json:"walk"`
+	// Claimed is the time of the claim's epoch.
 	Claimed time.Time `json:"claimed,omitzero"`
-	// ClaimedWhy names the nodes that the claim passed over, with their load then.
+	// ClaimedWhy names the nodes passed over, with their load.
 	ClaimedWhy string `json:"claimedWhy,omitempty"`
-	// History has the moves since, oldest first.
+	// History has the moves, oldest first.
 	History []pin.Change `json:"history"`
-	// Unrecorded moves were forgotten by the store, or made by earlier versions.
+	// Unrecorded counts moves that the store does not have.
 	Unrecorded uint64 `json:"unrecorded"`
 }
 
@@ -35,14 +35,14 @@ type Explanation struct {
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
-	Reserved headroom.Egress `json:"reserved"` // won claims that no report shows yet
+	Reserved headroom.Egress `json:"reserved"` // not in Reported yet
 	Ceiling  headroom.Egress `json:"ceiling"`
 	Share    float64         `json:"share"`  // load/ceiling with the room
 	Chosen   bool            `json:"chosen"` // for a new room
 	Why      string          `json:"why"`
 }
 
-// Explain changes nothing.
+// Explain only reads.
 func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanation, error) {
 	view, err := o.settledView()
 	if err != nil {
@@ -65,10 +65,9 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	return out, nil
 }
 
-// Epochs begin as milliseconds, so an earlier room of the name is further away.
+// Epochs begin as milliseconds: an earlier room of the name is further away.
 const movesOfOneLife = 5000
 
-// remember keeps the pin's own history, without an earlier room of the name.
 func (e *Explanation) remember(changes []pin.Change) {
 	if e.Pin.IsZero() {
 		return

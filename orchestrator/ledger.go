@@ -15,11 +15,10 @@ const (
 	reservationLasts = 5 * time.Second
 	// About two load reports.
 	refusalLasts = 2 * time.Second
-	// Past it claims are not counted. The media node still refuses.
+	// Claims beyond it are not counted.
 	maxReservations = 4096
 )
 
-// reservation is a won claim that no load report shows yet.
 type reservation struct {
 	node    ring.NodeID
 	boot    pin.BootID
@@ -27,7 +26,7 @@ type reservation struct {
 	cost    headroom.Egress
 	floor   headroom.Egress
 	lapses  time.Time
-	charged uint64 // this report and later ones include the room
+	charged uint64 // the first report with the room; 0: unknown
 
 	planned bool // the move has not begun
 	lowest  bool // see chooseLowest
@@ -39,7 +38,7 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds won claims to load reports: between two reports a burst must not land on one node.
+// ledger adds won claims to load reports, so that a burst between reports does not land on one node.
 type ledger struct {
 	clock   func() time.Time
 	epsilon float64
@@ -61,7 +60,6 @@ type avoidance struct {
 	boot pin.BootID
 }
 
-// choose reserves nothing.
 func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +74,7 @@ func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// claim is choose for a fresh claim. It counts on its node until settled, but never fills it: most claims find a pin.
+// claim counts until settled, but never fills its node: most claims find a pin.
 func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +89,6 @@ func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egres
 	return node, made
 }
 
-// settled ends a claim, won or not.
 func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +96,8 @@ func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
 	l.claimed = l.claimed.Minus(need)
 }
 
-// reserve chooses for a pin about to be replaced, and reserves at once: a dead node's rooms move together, and each
-// must see the others' targets. forget undoes it. A fresh claim reserves only when it has won. lowest: without
-// headroom, the room goes to a node that has it for everybody's lowest layers.
+// reserve chooses for a pin to be replaced, and reserves at once: a dead node's rooms move together and must see each
+// other's targets.
 func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +112,6 @@ func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.R
 	return l.decide(view, room, expect, avoid, fence, lowest)
 }
 
-// plan decides for a later move: reserve takes what it chose.
 func (l *ledger) plan(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, lowest bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrNoPin means that there is nothing to move.
+// ErrNoPin: there is nothing to move.
 var ErrNoPin = errors.New("the room is open nowhere")
 
 // TargetError says why a room cannot move to the named node.
@@ -25,10 +25,8 @@ func (e *TargetError) Error() string {
 	return fmt.Sprintf("node %s cannot take the room: %s", e.Node, e.Why)
 }
 
-// Move moves a room off the living node of from, by one compare-and-set and only with headroom, to the node named by
-// to; empty: where placement chooses. It returns the current pin, whoever wrote it; that may be from. why is for the
-// history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move
-// may be written), ErrContended, the context's.
+// Move moves a room off the living node of from to node to; empty: to placement's choice. It returns the current pin,
+// which may be from. Errors: as of Place, *TargetError, ErrNoPin, *pin.CorruptError.
 func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error) {
 	view, err := o.settledView()
 	if err != nil {
@@ -68,7 +66,6 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	return next, nil
 }
 
-// target reserves what it chooses.
 func (o *Orchestrator) target(view *cluster.View, r *request, from pin.Pin, to ring.NodeID, fence pin.Fence) (cluster.Node, error) {
 	need := r.expect.Cost()
 	if to != "" {

@@ -26,38 +26,38 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// PinStore is a signaling node's store. Each method is one round trip and repeatable. An error is a
-// *pin.CorruptError, wraps pin.ErrLater, or leaves the outcome unknown.
+// PinStore is the pins' store. Each method is one round trip and repeatable. An error is a *pin.CorruptError, wraps
+// pin.ErrLater, or leaves the outcome unknown.
 type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the current pin and its incarnation (0: unknown), with
-	// waitlist.ErrDoor if the room has a door. why, unless empty, is for the history if p won.
+	// waitlist.ErrDoor if the room has a door. why is for the history; empty: none.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current, and returns what is current then; zero: none. why is for the history.
+	// Swap replaces old if it is current, and returns the current pin; zero: none.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
-	// History has the latest swaps, and claims with a reason, newest first.
+	// History has recent swaps, and claims with a reason, newest first.
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
 	// Enter is Claim through the room's door. A zero p claims nothing; a zero winner is no pin.
 	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
-// Views gives the current, immutable view. It must be cheap.
+// Views gives the current, immutable view, cheaply.
 type Views interface {
 	View() *cluster.View
 }
 
 // Prober asks media nodes by control address.
 type Prober interface {
-	// BootAt returns who answers. Its error wraps ErrNobodyThere for a refused dial; others prove nothing.
+	// BootAt's error wraps ErrNobodyThere for a refused dial; others prove nothing.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which room is open, or about to be.
+	// Holds returns the pin under which room is open or opening.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
-// Orchestrator places rooms for one signaling node. It is safe for concurrent use.
+// Orchestrator is a signaling node's. It is safe for concurrent use.
 type Orchestrator struct {
 	store  PinStore
 	views  Views
@@ -69,7 +69,7 @@ type Orchestrator struct {
 	probes singleflight.Group
 }
 
-// New needs a valid configuration.
+// New needs a valid Config.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	if cfg.Clock == nil {
@@ -81,10 +81,9 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	}
 }
 
-// Place returns or claims the room's pin in one round trip; in more for a stale or corrupt pin or after possible data
-// loss. Without a store it returns the live owner's pin, or a recent one. waitlist.ErrDoor comes with a pin: people
-// enter by Enter. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be
-// written), ErrContended, pin.ErrLater (nothing was written), the context's.
+// Place returns or claims the room's pin. Without a store it returns the live owner's, or a recent one.
+// waitlist.ErrDoor comes with a pin: people enter by Enter. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError,
+// ErrStoreUnavailable (the claim may be written), ErrContended, pin.ErrLater (nothing was written), the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	p, err := o.swapLoop(ctx, r, current{})
@@ -94,14 +93,14 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 	return p, err
 }
 
-// Enter is Place at the room's door, in the same round trip. A *waitlist.WaitError admits nobody; other errors may
-// come with an answer that admits. ErrStoreUnavailable: no store, or no roster yet after data loss.
+// Enter is Place through the room's door. A *waitlist.WaitError admits nobody; other errors may come with an answer
+// that admits. ErrStoreUnavailable: no store, or no roster yet after data loss.
 func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
 	r := o.request(room, expect)
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
 	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
-		// The owner may write its roster after the door's answer: only an earlier report of it counts.
+		// Only a report before the door's answer proves that the roster was written.
 		if node := r.asked.Nodes[p.Node]; r.entered == 0 || node.Boot != p.Boot || !node.Load.Synced.Has(r.entered) {
 			return pin.Pin{}, r.admission, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
 		}
@@ -109,8 +108,8 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	return p, r.admission, err
 }
 
-// Rehome moves room off the dead boot of from. Without headroom, a node takes it that has it for the lowest layers of
-// all its rooms. It returns the current pin, whoever wrote it. Errors as of Place.
+// Rehome moves room off the dead boot of from; without headroom, at the lowest layers. It returns the current pin.
+// Errors: as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
@@ -120,15 +119,14 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// Plan chooses where Rehome will move room, and reserves it. Signaling nodes that plan a death's rooms in one order
-// choose alike.
+// Plan reserves Rehome's target. Signaling nodes that plan rooms in one order choose alike.
 func (o *Orchestrator) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
 	if view, err := o.settledView(); err == nil && !expect.Unreserved {
 		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot}, o.whyRehomed(from) != pin.WhyDrain)
 	}
 }
 
-// PlaceAgain is Rehome off a node that refused the room. Other rooms avoid that node for a moment, too.
+// PlaceAgain is Rehome off a node that refused the room. Other rooms avoid it for a moment.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -146,7 +144,7 @@ func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	}
 }
 
-// Opened ends a reservation: load reports from chargedInReport on include the room.
+// Opened: load reports from chargedInReport on include the room, so its reservation ends.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

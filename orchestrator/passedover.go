@@ -10,16 +10,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// passed is a node before the chosen one, and why it was not taken.
 type passed struct {
 	node  ring.NodeID
 	share float64 // load/ceiling with the room
 	why   string
 }
 
-const maxPassed = 3 // that the history names
+const maxPassed = 3 // in the history
 
-// passedOver judges the nodes before the chosen one as choose did, without those avoided. It needs mu.
+// passedOver judges as choose did, without the nodes avoided. It needs mu.
 func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidance, need headroom.Egress, made choice) []passed {
 	if owner, _ := view.Ring.Owner(room); owner == made.node {
 		return nil
@@ -43,7 +42,6 @@ func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidanc
 	return over
 }
 
-// because adds the nodes passed over to why.
 func because(why string, over []passed) string {
 	if len(over) == 0 {
 		return why

@@ -41,7 +41,7 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	}
 }
 
-// A load counts up to its ceiling: an overload would raise everybody's bound.
+// A load counts up to its ceiling: overload must not raise the bound.
 func sum(view *cluster.View) totals {
 	t := totals{placers: len(view.Signaling)}
 	for _, id := range view.Ring.Nodes() {

@@ -13,46 +13,43 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// request is the state of one call.
 type request struct {
 	room       ring.RoomID
 	expect     headroom.Room
-	avoid      avoidance     // empty for Place
-	refused    pin.Fence     // under which its node refused the room
+	avoid      avoidance
+	refused    pin.Fence     // by its node
 	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
-	why        string          // for the history
-	lowest     bool            // see chooseLowest
-	claiming   headroom.Egress // cost of the claim under way
-	in         pin.Incarnation // of the store's answers; 0 once one was unknown
-	unanswered []pin.BootID    // nodes that did not answer
+	why        string
+	lowest     bool            // permits chooseLowest
+	claiming   headroom.Egress // cost, under way
+	in         pin.Incarnation // of the answers; 0 once one was unknown
+	unanswered []pin.BootID
 
-	door      bool            // the room has one
+	door      bool
 	entry     *waitlist.Entry // nil: nobody, or answered
 	admission waitlist.Answer
-	entered   pin.Incarnation // of that answer
-	asked     *cluster.View   // before that answer
+	entered   pin.Incarnation // incarnation of admission
+	asked     *cluster.View   // the view before admission
 }
 
-// evidence is where the current pin comes from.
 type evidence int
 
 const (
-	fromMemory evidence = iota // nobody needs to be asked
-	fromStore                  // the cache or the owners must confirm it
-	restored                   // this call put a remembered pin over a lower one: the owners must confirm it
+	fromMemory evidence = iota // needs no confirmation
+	fromStore                  // the cache or owners confirm it
+	restored                   // from the cache over a lower one: owners confirm it
 )
 
-// current is what the store holds for the room.
 type current struct {
 	pin   pin.Pin // zero: absent or corrupt
 	raw   *pin.CorruptError
-	owner pin.Pin // a live node that has the room open under another pin
+	owner pin.Pin // has the room open under another pin
 }
 
 func (c current) absent() bool { return c.raw == nil && c.pin.IsZero() }
 
-// ask spends the budget on one exchange. A corrupt pin is an answer.
+// A corrupt pin is an answer.
 func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.Pin, error)) (current, error) {
 	if r.left <= 0 {
 		return current{}, fmt.Errorf("place room %s: %w: its budget is used up", r.room, ErrStoreUnavailable)
@@ -92,7 +89,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// enter asks once for the person. A corrupt or later pin may come with an answer.
+// enter asks once. A corrupt or later pin may come with an answer.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	asked := o.views.View()
 	p, in, answer, err := o.store.Enter(ctx, r.room, next, r.why, *r.entry)
@@ -106,7 +103,6 @@ func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin
 	return p, in, err
 }
 
-// write replaces was if it is current, and returns what is current then.
 func (o *Orchestrator) write(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	return r.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		if was.raw != nil {

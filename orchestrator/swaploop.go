@@ -11,11 +11,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// Another step is needed when the pin has moved to another dead node.
 const maxSteps = 4
 
-// swapLoop writes a pin over was until the store has one that can be used, and returns that. Place begins with a claim,
-// the others with the pin to be moved.
+// swapLoop replaces was until the store has a usable pin.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
@@ -31,7 +29,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			now, err = o.replace(ctx, r, was, next)
 		}
 		if next.IsZero() || was.absent() && errors.Is(err, ErrStoreUnavailable) {
-			// Without a target or a write people may still join at the present pin.
+			// People may still join at the present pin.
 			now, err = o.readInstead(ctx, r, err)
 		}
 		if errors.Is(err, ErrStoreUnavailable) {
@@ -54,7 +52,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
 			if r.avoid.boot != "" && now.pin != next && !r.expect.Unreserved {
-				o.ledger.keep(r.room, now.pin, r.expect) // another signaling node has just moved it there
+				o.ledger.keep(r.room, now.pin, r.expect) // another signaling node moved it
 			}
 			return now.pin, nil
 		case usable:
@@ -65,25 +63,24 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
-// readInstead reads where nothing could be written. why is the error if there is no pin.
+// readInstead fails with why if there is no pin.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
 		err = why
 	}
 	if err == nil && o.cache.Of(r.room) != found.pin {
-		r.evidence = max(r.evidence, fromStore) // its claimer may not have asked the owners
+		r.evidence = max(r.evidence, fromStore) // its claimer may not have verified it
 	}
 	return found, err
 }
 
-// replace reserves next's egress if it won.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
 	}
 	if r.claiming != (headroom.Egress{}) {
-		defer o.ledger.settled(next.Boot, r.claiming) // after keep: a won claim is always counted
+		defer o.ledger.settled(next.Boot, r.claiming) // after keep: a won claim always counts
 		r.claiming = headroom.Egress{}
 	}
 	now, err := o.write(ctx, r, was, next)
@@ -105,8 +102,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
-// propose returns the pin that should replace was: the owner's that has the room open, else a remembered one that the
-// store lost. Else pick chooses a node.
+// propose replaces was by the owner's pin, else by one that the store lost, else by one at a chosen node.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
@@ -119,7 +115,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 	known := o.cache.Of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
-		r.evidence = restored // a lost write: put it back
+		r.evidence = restored
 		r.why = "a write was lost"
 		return known, nil
 	}
@@ -158,7 +154,7 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 	return node, made
 }
 
-// usable reports whether people may join at was; if not, r.why has the reason.
+// usable sets r.why if people may not join at was.
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {
 	if was.raw != nil {
 		o.log.Warn("corrupt pin", "room", r.room, "error", was.raw)
@@ -177,7 +173,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 	return why == ""
 }
 
-// whyStale says why p must not be used; empty: it may. Unknown is not dead.
+// whyStale is empty if p may be used. Unknown is not dead.
 func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) string {
 	switch {
 	case r.avoid.boot != "" && p.Boot == r.avoid.boot:
@@ -207,7 +203,6 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 
 const whyRefused = "its node refused to open the room"
 
-// whyRehomed is for the history: what is known of the node given up.
 func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	view := o.views.View()
 	if view == nil {
@@ -222,7 +217,7 @@ func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	return "its process was taken for dead"
 }
 
-// whyGone says why p's boot is dead; empty: it lives. known is false if the view cannot tell.
+// why is empty if p's boot lives; known is false if the view cannot tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	switch view.Liveness(p.Node, p.Boot) {
 	case cluster.Live:

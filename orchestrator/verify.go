@@ -16,7 +16,7 @@ const maxAsking = 64
 
 var errBroke = errors.New("asking broke")
 
-// unsynced returns live media nodes whose pins incarnation in may lack; all for 0.
+// unsynced returns live media nodes whose pins incarnation in may lack; 0: all.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -27,22 +27,21 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open against the store. The view is read after the write:
-// owners synced in it need not be asked.
+// verify returns the pin of a live owner that has the room open against the store. Owners synced in a view read after
+// the write need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
-		// Anybody may own the room. Ask before the write, in case this process dies after it, and again after it: the
-		// damage may be older.
+		// Anybody may own the room. Ask before the write, as this process may die after it, and again after it.
 		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
 	case now.absent():
 		return pin.Pin{}, nil
 	case !usable && lower:
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-		return pin.Pin{}, nil // Rehome and PlaceAgain verify after the write
+		return pin.Pin{}, nil // verified after the write
 	case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
@@ -55,7 +54,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil
 	}
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
-		ask = append(ask, node) // counts when another owner has the room open
+		ask = append(ask, node)
 	}
 	owner, err := o.askOwners(ctx, r, ask)
 	switch {
@@ -65,9 +64,9 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
 		return pin.Pin{}, nil // propose puts it back
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // the owner takes the pin over
+		return pin.Pin{}, nil // the owner takes it over
 	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
-		return pin.Pin{}, nil // the room was moved off this owner
+		return pin.Pin{}, nil // moved off this owner
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
 			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
@@ -78,8 +77,8 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 // The others' part of ProbeTimeout once the cached owner answered.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. Silent nodes reclaim later: a frozen one
-// must not stop all joins.
+// askOwners returns the highest pin under which a node has the room open. A silent node must not
+// stop joins; it reclaims later.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -132,11 +131,10 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	return top, nil
 }
 
-// Half of a pin's life: it cannot have expired.
+// Half of a pin's life.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the live owner's pin, or a recent one. Clients may invent rooms, so large clusters are not
-// asked for unknown ones.
+// withoutStore asks no large cluster for unknown rooms, which clients may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil || r.entry != nil {

@@ -11,14 +11,13 @@ import (
 
 type candidate struct {
 	node    ring.NodeID
-	load    headroom.Egress // with reservations, without the new room
-	claims  headroom.Egress // under way: they count for the bound, not for the ceiling
-	floor   headroom.Egress // load at the lowest layers
+	load    headroom.Egress // with reservations
+	claims  headroom.Egress // under way: they count for the bound only
+	floor   headroom.Egress // at the lowest layers
 	ceiling headroom.Egress // never zero
 	barred  bar
 }
 
-// bar is why a node is not asked.
 type bar string
 
 const (
@@ -30,9 +29,9 @@ const (
 )
 
 type totals struct {
-	load    headroom.Egress // of all candidates, with claims
+	load    headroom.Egress // with claims
 	ceiling headroom.Egress
-	placers int // each signaling node may place a room by this view
+	placers int // signaling nodes, which may all place a room by this view
 	epsilon float64
 }
 
@@ -47,15 +46,14 @@ const (
 	barred    verdict = "barred"
 )
 
-// The ring alone has max/mean of 1.25 to 1.40: most rooms stay with their owner.
+// The ring's max/mean is 1.25 to 1.40: most rooms stay with their owner.
 const defaultEpsilon = 0.25
 
-// bound is the cluster's load/ceiling with the room, times 1+epsilon.
 func bound(total totals, need headroom.Egress) float64 {
 	return (1 + cmp.Or(total.epsilon, defaultEpsilon)) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// Idle nodes have no bound: with few rooms it would refuse the ring's owner.
+// Idle nodes have no bound: the owner of the first rooms would exceed it.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -75,17 +73,17 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 
 type choice struct {
 	node    ring.NodeID // empty: none
-	asked   int         // nodes not barred
+	asked   int         // not barred
 	refused int
-	best    headroom.Egress // most free egress of those asked
-	lowest  bool            // see chooseLowest
-	over    []passed        // before node
+	best    headroom.Egress // most free egress
+	lowest  bool            // by chooseLowest
+	over    []passed
 }
 
 type draw struct {
 	node ring.NodeID
 	best float64
-	lots float64 // of all nodes
+	lots float64 // of all
 }
 
 // luck is the same for all callers.
@@ -94,7 +92,7 @@ func luck(node ring.NodeID, room ring.RoomID) float64 {
 	return -1 / math.Log(u)
 }
 
-// Weighted rendezvous: all callers draw the same node, in proportion to its lots.
+// Weighted rendezvous.
 func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	if score := lots * luck; d.node == "" || score > d.best {
 		d.node, d.best = node, score
@@ -102,8 +100,8 @@ func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node not barred if it is within the bound or idle. Else it draws. A node's lots are how many
-// such rooms it takes below the bound; below its ceiling, if all together cannot take one from each signaling node.
+// choose takes the first node not barred if it is within the bound or idle. Else it draws by how many such rooms a
+// node takes below the bound; below its ceiling, if the lots below the bound are fewer than placers.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress) choice {
 	var (
 		out                              choice
@@ -146,8 +144,7 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 	return out
 }
 
-// chooseLowest is for a running room without headroom anywhere: larger pictures of the node's other rooms are held
-// back for it.
+// chooseLowest is for a running room without headroom: the node's other rooms lose layers.
 func chooseLowest(walk iter.Seq[candidate], room ring.RoomID, floor headroom.Egress) ring.NodeID {
 	var drawn draw
 	for c := range walk {

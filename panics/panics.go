@@ -17,11 +17,9 @@ import (
 )
 
 const (
-	// For one peer's input.
-	refusedAfter = 2
-	// The fault is ours; the input may have been innocent.
-	strikeLife = 10 * time.Minute
-	// Past it others are not remembered for a strikeLife.
+	// Strikes of one peer.
+	refusedAfter    = 2
+	strikeLife      = 10 * time.Minute
 	rememberedPeers = 10_000
 	// A stack has some 5 KB.
 	linesPerSecond = 0.1
@@ -36,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Fault) }
 
-// Of wraps what recover returned, nil for nil, with the stack: the deferred function must call it.
+// Of wraps recover's result, in the deferred function; nil for nil.
 func Of(fault any) *Error {
 	if fault == nil {
 		return nil
@@ -44,14 +42,14 @@ func Of(fault any) *Error {
 	return &Error{Fault: fault, Stack: debug.Stack()}
 }
 
-// Catch returns the panic that ended f, or nil.
+// Catch returns f's panic, or nil.
 func Catch(f func()) (caught *Error) {
 	defer func() { caught = Of(recover()) }()
 	f()
 	return nil
 }
 
-// Guard counts one process's panics. It is safe for concurrent use.
+// Guard is one process's. It is safe for concurrent use.
 type Guard struct {
 	count atomic.Uint64
 	lines *loglimit.Limiter
@@ -65,13 +63,12 @@ type strikes struct {
 	last   time.Time
 }
 
-// New has seen nothing.
+// New has counted nothing.
 func New() *Guard {
 	return &Guard{lines: loglimit.New(linesPerSecond, lineBurst), strikes: make(map[string]strikes)}
 }
 
-// Report counts and logs a panic; attributes say whose input it was. what begins a sentence: "a packet broke its
-// reading".
+// Report counts and logs a panic; what is the log's message.
 func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes ...any) {
 	total := g.count.Add(1)
 	if unlogged, ok := g.lines.Next(); ok {
@@ -79,7 +76,7 @@ func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes 
 	}
 }
 
-// Survives reports whether f returned; a panic is reported.
+// Survives reports f's panic, and returns whether there was none.
 func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
 	caught := Catch(f)
 	if caught != nil {
@@ -113,7 +110,7 @@ func (g *Guard) Strike(who string) {
 	g.strikes[who] = strikes{number: s.number + 1, last: now}
 }
 
-// Refuses reports whether a peer has too many strikes.
+// Refuses reports whether who has too many strikes.
 func (g *Guard) Refuses(who string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,18 +14,18 @@ const (
 	WhyDrain    = "its node drains"
 	WhyOperator = "an operator moved it"
 	WhyDamaged  = "its pin was damaged"
-	// PassedOver begins the reason of a claim.
+	// PassedOver begins a claim's reason.
 	PassedOver = "passed over "
 )
 
 // MaxChanges bounds a room's history.
 const MaxChanges = 16
 
-// Change is a pin of a higher epoch in place of another, or a claim that passed nodes over.
+// Change is a move, or a claim that passed nodes over.
 type Change struct {
 	At    time.Time   `json:"at"`    // by the store's clock
 	Epoch uint64      `json:"epoch"` // of the new pin
-	From  ring.NodeID `json:"from"`  // empty for a claim, and where the old pin was damaged
+	From  ring.NodeID `json:"from"`  // empty: a claim, or a damaged pin
 	To    ring.NodeID `json:"to"`
 	Why   string      `json:"why"`
 }
@@ -38,7 +38,7 @@ const (
 // IsClaim tells a claim from a move.
 func (c Change) IsClaim() bool { return c.From == "" && strings.HasPrefix(c.Why, PassedOver) }
 
-// Encode gives "epoch|from|to|why": the store puts "milliseconds|" before it.
+// Encode gives "epoch|from|to|why".
 func (c Change) Encode() string {
 	why := strings.ToValidUTF8(c.Why[:min(len(c.Why), maxWhyBytes)], "")
 	return fmt.Sprintf("%d|%s|%s|%s", c.Epoch, c.From, c.To, why)

@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// DefaultCluster is the name where none is given.
+// DefaultCluster is the default name.
 const DefaultCluster = "holdfast"
 
-// Keys and log lines stay short.
 const maxClusterName = 32
 
 func foreign(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
 
-// ValidCluster accepts what fits keys, gossip and certificates, and is no pattern and no hash tag.
+// ValidCluster accepts names that fit keys, gossip and certificates.
 func ValidCluster(name string) error {
 	if name == "" || len(name) > maxClusterName || strings.ContainsFunc(name, foreign) {
 		return fmt.Errorf("cluster name %q: give 1 to %d lower-case letters, digits, - and _", name, maxClusterName)

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrFenced means that a higher pin of the room exists.
+// ErrFenced: a higher pin exists.
 var ErrFenced = errors.New("a higher pin of this room exists")
 
-// ErrUnconfirmed means that the owner cannot tell now whether its pin is current, and takes nobody new.
+// ErrUnconfirmed: the owner cannot tell whether its pin is current, and takes nobody new.
 var ErrUnconfirmed = errors.New("the pin of this room cannot be confirmed now")
 
-// ErrMissing means that the store has nothing, a lower pin or damage. Place the room again.
+// ErrMissing: the store has nothing, a lower pin or damage. Place the room again.
 var ErrMissing = errors.New("this pin does not stand")
 
 // FencedError has the higher pin.
@@ -28,11 +28,11 @@ func (e *FencedError) Error() string {
 
 func (e *FencedError) Unwrap() error { return ErrFenced }
 
-// CorruptError has the text that is no pin, for a compare-and-set.
+// CorruptError has text that is no pin.
 type CorruptError struct {
 	Room ring.RoomID
-	Raw  string // as stored
-	Why  error  // wraps ErrCorrupt
+	Raw  string
+	Why  error // wraps ErrCorrupt
 }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("room %s: %v", e.Room, e.Why) }
@@ -45,11 +45,11 @@ type Holding struct {
 	Pin  Pin
 }
 
-// Found is what a refresh found in the store.
+// Found is a refresh's result.
 type Found struct {
 	Room      ring.RoomID
 	Stands    Pin  // zero with Err
 	Rewritten bool // our missing pin
 	Prolonged bool
-	Err       error // *CorruptError, ErrLater, or unknown
+	Err       error // *CorruptError, ErrLater; else unknown
 }

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// Incarnation names one unbroken memory of a store's master. It ends when the master comes back empty, or a replica
-// that may lack writes takes over. Zero is unknown.
+// Incarnation names one unbroken memory of a store's master. It ends when writes may be lost. Zero is unknown.
 type Incarnation uint64
 
-// MaxIncarnations bounds a set: claims at further masters are checked with the owners.
+// MaxIncarnations bounds a set.
 const MaxIncarnations = 64
 
-// Incarnations is an immutable set, comparable with ==.
+// Incarnations is an immutable, comparable set.
 type Incarnations string
 
 const bytesPerIncarnation = 8
 
-// IncarnationsOf leaves out zeros and what is past MaxIncarnations.
+// IncarnationsOf leaves out zeros and those past MaxIncarnations.
 func IncarnationsOf(given []Incarnation) Incarnations {
 	sorted := slices.Clone(given)
 	slices.Sort(sorted)
@@ -34,7 +33,7 @@ func IncarnationsOf(given []Incarnation) Incarnations {
 func (s Incarnations) Has(g Incarnation) bool {
 	var wanted [bytesPerIncarnation]byte
 	binary.BigEndian.PutUint64(wanted[:], uint64(g))
-	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // claims ask this of every node: no allocation
+	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // without allocation
 		if s[at:at+bytesPerIncarnation] == Incarnations(wanted[:]) {
 			return true
 		}

@@ -13,19 +13,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootID names one run of a process. One node's sort by age as text.
+// BootID names a run of a process. A node's sort by age.
 type BootID string
 
-// Fence orders a room's pins by epoch, then nonce. The higher one wins everywhere.
+// Fence orders a room's pins by epoch, then nonce. The higher wins.
 type Fence struct {
-	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the first claim, +1 per re-homing
-	Nonce uint64 `json:"nonce,string"` // see Fresh; too long for a JavaScript number
+	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the claim, +1 a move
+	Nonce uint64 `json:"nonce,string"` // too long for a JavaScript number
 }
 
 const freshBit = 1 << 63
 
-// Fresh means that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An
-// owner whose pin the store lost may reclaim from it.
+// Fresh: the pin was claimed on an absent key. An owner whose pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.
@@ -36,10 +35,10 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores reports whether f's maker cannot have known the lower fence g: every move raises the epoch.
+// Ignores: f's maker cannot have known the lower fence g. Every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
-// IsZero is true for no pin.
+// IsZero: no pin.
 func (f Fence) IsZero() bool { return f == Fence{} }
 
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
@@ -47,7 +46,7 @@ func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce
 // LogValue is String.
 func (f Fence) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
-// Pin is one room's placement. It is comparable.
+// Pin is a room's placement. It is comparable.
 type Pin struct {
 	Fence   Fence       `json:"fence"`
 	Node    ring.NodeID `json:"node"`
@@ -55,5 +54,5 @@ type Pin struct {
 	Control string      `json:"control"` // host:port
 }
 
-// IsZero reports whether p places nothing.
+// IsZero: no placement.
 func (p Pin) IsZero() bool { return p == Pin{} }

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrCorrupt is wrapped by Parse for text that no version wrote.
+// ErrCorrupt: no version wrote this text.
 var ErrCorrupt = errors.New("corrupt pin")
 
-// ErrLater is wrapped by Parse for a later version's pin: leave it alone.
+// ErrLater: a later version's pin, to be left alone.
 var ErrLater = errors.New("this room runs on newer nodes than this one")
 
 const textVersion = "1"
@@ -29,12 +29,12 @@ const (
 	fieldCount    = 6
 )
 
-// JavaScript's largest exact integer. An epoch above it is damage, and must not raise later ones.
+// JavaScript's largest exact integer. A higher epoch is damage.
 const maxEpoch = 1<<53 - 1
 
 // Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Texts are equal exactly when pins are.
 func (p Pin) Encode() string {
-	const numbers = 20 + 2*8 // epoch and nonce
+	const numbers = 20 + 2*8
 	text := make([]byte, 0, len(textVersion)+numbers+len(p.Node)+len(p.Boot)+len(p.Control)+fieldCount-1)
 	text = append(text, textVersion+"|"...)
 	text = strconv.AppendUint(text, p.Fence.Epoch, 10)
@@ -46,7 +46,7 @@ func (p Pin) Encode() string {
 	return string(text)
 }
 
-// later returns the version of a later program's pin, "<version>|" and printable ASCII; else 0.
+// A later pin is "<version>|" and printable ASCII.
 func later(text string) int {
 	head, _, ok := strings.Cut(text, "|")
 	version, err := strconv.ParseUint(head, 10, 16)
@@ -57,7 +57,7 @@ func later(text string) int {
 	return int(version)
 }
 
-// Parse refuses what Encode would not write. Its errors wrap ErrCorrupt or ErrLater.
+// Parse reads only what Encode writes. Errors wrap ErrCorrupt or ErrLater.
 func Parse(text string) (Pin, error) {
 	if version := later(text); version > 0 {
 		return Pin{}, fmt.Errorf("%w: its pin has version %d, this program reads %s", ErrLater, version, textVersion)
@@ -92,7 +92,7 @@ func Parse(text string) (Pin, error) {
 	return p, nil
 }
 
-// Validate reports why p cannot be stored.
+// Validate wraps ErrCorrupt.
 func (p Pin) Validate() error {
 	if p.Fence.Epoch == 0 {
 		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
@@ -115,7 +115,7 @@ func (p Pin) Validate() error {
 	return nil
 }
 
-// NewNonce is for a pin that replaces a known one.
+// NewNonce is for replacing a known pin.
 func NewNonce() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
@@ -125,7 +125,7 @@ func NewNonce() uint64 {
 // NewFreshNonce is for a claim on an absent key.
 func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
-// NewBootID is 13 digits of Unix milliseconds, a dash, and 8 random hex digits.
+// NewBootID is 13 digits of Unix milliseconds, a dash, 8 random hex digits.
 func NewBootID(now time.Time) BootID {
 	return BootID(fmt.Sprintf("%013d-%08x", now.UnixMilli(), uint32(NewNonce())))
 }

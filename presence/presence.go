@@ -16,28 +16,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Shards divide the users; each is on one hash slot of the store.
+// Shards are of users, each on one hash slot.
 const Shards = 16
 
 // Shard is one of them.
 type Shard int
 
-// ShardOf never changes: nodes of two releases share a store.
+// ShardOf is the same in all releases.
 func ShardOf(user string) Shard {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(user)) // never an error
+	_, _ = sum.Write([]byte(user))
 	return Shard(sum.Sum32() % Shards)
 }
 
 // Timing is the same on all nodes.
 type Timing struct {
-	TTL       time.Duration // of a lease without heartbeats
-	Heartbeat time.Duration // heartbeats: three fit into the TTL
-	Sweep     time.Duration // of a shard, by whichever node
-	Poll      time.Duration // of the log, while somebody watches
+	TTL       time.Duration // of a lease
+	Heartbeat time.Duration // three in a TTL
+	Sweep     time.Duration // of a shard
+	Poll      time.Duration // of the log
 }
 
-// Three such store calls in a row leave a lease alive.
+// Three such store calls leave a lease alive.
 func (t Timing) limit() time.Duration { return t.TTL / 5 }
 
 // DefaultTiming is the binary's.
@@ -48,14 +48,14 @@ func DefaultTiming() Timing {
 // Lease is one connection of a user.
 type Lease struct {
 	User  string
-	Conn  string      // unique for the user; kept by who resumes
+	Conn  string      // unique for the user
 	Room  ring.RoomID // empty: in none
 	Since time.Time   // by the store's clock
 }
 
 var errUnprintable = errors.New("a lease needs a user and a connection, and none of its names may have control characters")
 
-// Validate refuses control characters, with which the store separates names.
+// Validate refuses control characters.
 func (l Lease) Validate() error {
 	control := func(r rune) bool { return r < ' ' }
 	if l.User == "" || l.Conn == "" || strings.ContainsFunc(l.User+l.Conn+string(l.Room), control) {
@@ -67,58 +67,58 @@ func (l Lease) Validate() error {
 // State is of a user.
 type State string
 
-// The states. Unknown: the store does not answer, or lost its memory and has not heard from all nodes.
+// Unknown: the store is silent, or has lost its memory.
 const (
 	Online  State = "online"
 	Offline State = "offline"
 	Unknown State = "unknown"
 )
 
-// Status answers a question about a user.
+// Status is of a user.
 type Status struct {
 	User        string
 	State       State
-	Since       time.Time // online since
-	LastSeen    time.Time // last heartbeat when offline; zero: forgotten
+	Since       time.Time
+	LastSeen    time.Time // when offline; zero: unknown
 	Connections int
-	Rooms       []ring.RoomID // no doubles
+	Rooms       []ring.RoomID // distinct
 }
 
-// Cursor is a place in one shard's log; the zero Cursor is in none.
+// Cursor is a place in a shard's log; zero: none.
 type Cursor struct {
 	Born    int64 // of the log
-	Version int64 // changes before it
+	Version int64
 }
 
-// Change is a user who came or left.
+// Change is a join or leave.
 type Change struct {
 	User   string
 	Online bool
-	At     time.Time // online since, or last seen
+	At     time.Time
 }
 
 // Diff is a shard's changes since a cursor.
 type Diff struct {
 	Next    Cursor
 	Changes []Change // oldest first
-	Gap     bool     // the log does not reach back to the cursor
+	Gap     bool     // changes are missing
 }
 
 // LeaseStore keeps all nodes' leases. Calls may be repeated.
 type LeaseStore interface {
 	// Add writes leases that were not removed. A user's first is a join.
 	Add(ctx context.Context, leases []Lease) error
-	// Renew is a heartbeat. It returns leases that the store lacks.
+	// Renew returns leases that the store lacks.
 	Renew(ctx context.Context, leases []Lease) (missing []Lease, err error)
-	// Remove is for good: other nodes may still renew. A user's last is a leave.
+	// Remove is for good, even if others renew. A user's last is a leave.
 	Remove(ctx context.Context, leases []Lease) error
 	// Sweep removes lapsed leases.
 	Sweep(ctx context.Context) error
 }
 
-// WatchStore answers questions about users. Beside an error, what is known is returned.
+// WatchStore answers about users. Known results come beside an error.
 type WatchStore interface {
 	Ask(ctx context.Context, users []string) ([]Status, error)
-	// Follow reads on from cursors. Shards that did not answer are missing.
+	// Follow leaves out shards that did not answer.
 	Follow(ctx context.Context, from [Shards]Cursor) (map[Shard]Diff, error)
 }

@@ -13,39 +13,39 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// Tracker keeps one signaling node's leases, and answers its watchers. It never blocks.
+// Tracker is a signaling node's. It never blocks.
 type Tracker struct {
 	timing  Timing
 	leases  LeaseStore
 	users   WatchStore
 	panics  *panics.Guard
 	log     *slog.Logger
-	refused *loglimit.Limiter // for names, which applications choose
+	refused *loglimit.Limiter
 
-	written, asked chan struct{} // wake the writer, the reader
+	written, asked chan struct{}
 
 	mu      sync.Mutex // guards the fields below, and what they point to
 	held    map[name]*Held
-	fresh   map[name]*Held // of held: not in the store
-	left    map[name]Lease // to be removed
+	fresh   map[name]*Held // not in the store
+	left    map[name]Lease
 	watched [Shards]map[string]*watched
-	unknown map[string]struct{}   // of watched: to be asked
-	due     map[*Watcher]struct{} // to be told
-	watches int                   // of all watchers
-	shares  map[string]int        // by owner
+	unknown map[string]struct{}
+	due     map[*Watcher]struct{}
+	watches int
+	shares  map[string]int // by owner
 
-	failing bool   // the writer's: the last heartbeat failed
-	reader  reader // the reader's
+	failing bool
+	reader  reader
 }
 
 type name struct{ user, conn string }
 
 func nameOf(l Lease) name { return name{l.User, l.Conn} }
 
-// Held is a lease that this node keeps.
+// Held is one lease.
 type Held struct{ lease Lease }
 
-// Leaves that wait for a store that is away. Beyond it leases lapse instead.
+// Unwritten leaves. Beyond it leases lapse.
 const maxLeft = 20_000
 
 // New needs Run.
@@ -62,7 +62,7 @@ func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard
 	return t
 }
 
-// Run works until ctx ends, and lets all leases lapse: clients resume elsewhere. It returns nil.
+// Run ends with ctx, and returns nil. All leases lapse then.
 func (t *Tracker) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { t.write(ctx) })
@@ -78,7 +78,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// Add keeps a connection's lease, in place of one of the same name.
+// Add replaces a lease of the same name.
 func (t *Tracker) Add(l Lease) *Held {
 	h := &Held{lease: l}
 	if err := l.Validate(); err != nil {
@@ -95,13 +95,13 @@ func (t *Tracker) Add(l Lease) *Held {
 	return h
 }
 
-// Drop stops heartbeats of a lost connection. The lease lapses unless the client resumes.
+// Drop stops the heartbeats of a lost connection.
 func (t *Tracker) Drop(h *Held) { t.end(h, false) }
 
-// Remove ends the lease of a user who left.
+// Remove ends a lease.
 func (t *Tracker) Remove(h *Held) { t.end(h, true) }
 
-// end ignores a lease that another socket took over here.
+// end ignores a lease that another socket took over.
 func (t *Tracker) end(h *Held, left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *Tracker) end(h *Held, left bool) {
 	}
 }
 
-// write is the only writing goroutine, so that nothing overtakes a leave.
+// Only write writes, so that nothing overtakes a leave.
 func (t *Tracker) write(ctx context.Context) {
 	heartbeat, sweep := time.NewTicker(t.timing.Heartbeat), time.NewTicker(t.timing.Sweep)
 	defer heartbeat.Stop()
@@ -145,8 +145,6 @@ func (t *Tracker) write(ctx context.Context) {
 	}
 }
 
-// sweep repeats a failed heartbeat first: the sooner the better. Silent parts of the store delay no others, here and
-// below.
 func (t *Tracker) sweep(ctx context.Context) error {
 	var failed error
 	if t.failing {
@@ -155,7 +153,6 @@ func (t *Tracker) sweep(ctx context.Context) error {
 	return errors.Join(failed, t.leases.Sweep(ctx))
 }
 
-// heartbeat is one call for all leases, two if the store lost some.
 func (t *Tracker) heartbeat(ctx context.Context) error {
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.held))
@@ -176,7 +173,7 @@ func (t *Tracker) heartbeat(ctx context.Context) error {
 	return errors.Join(err, t.flush(ctx))
 }
 
-// flush writes what is new; failures wait for the next heartbeat.
+// What fails waits for the next heartbeat.
 func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
 	fresh, left := t.fresh, t.left

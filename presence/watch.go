@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// About 200 MB of a node.
+	// About 200 MB.
 	maxWatches = 1_000_000
-	// One owner's: 40 tabs that watch all they may.
+	// One owner's: 40 tabs.
 	maxShare = 20_000
-	// One question to the store: 80 scripts.
+	// One call's.
 	maxAsk = 20_000
-	// Each so many polls one shard is asked anew, all once a minute: a replica that became master may lack changes.
+	// Polls until the next shard is asked anew: a new master may lack changes.
 	refollowEvery = 8
 )
 
@@ -24,12 +24,12 @@ var (
 	ErrShareOfWatches = errors.New("this identity watches as many people as it may")
 )
 
-// Watcher is told of some users, first of all, then of changes.
+// Watcher is told of all its users, then of changes.
 type Watcher struct {
 	owner string
 	tell  func([]Status)
 	users map[string]struct{}
-	due   map[string]struct{} // to be told
+	due   map[string]struct{}
 }
 
 // NewWatcher watches nobody. An owner's watchers share a limit. One goroutine calls tell, which must not block.
@@ -38,19 +38,18 @@ func NewWatcher(owner string, tell func([]Status)) *Watcher {
 }
 
 type watched struct {
-	status   Status // no State until it was asked
+	status   Status // no State until asked
 	watchers map[*Watcher]struct{}
 }
 
-// reader is where the logs were read to.
 type reader struct {
 	cursors [Shards]Cursor
-	heard   [Shards]time.Time // the shard's last answer
-	silent  [Shards]bool      // for a TTL: its users were told as unknown
+	heard   [Shards]time.Time
+	silent  [Shards]bool // for a TTL: its users are unknown
 	polls   int
 }
 
-// Watch replaces whom w watches, and tells it of all of them. Nobody ends it.
+// Watch replaces w's users, and tells it of all. No users end it.
 func (t *Tracker) Watch(w *Watcher, users []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +86,7 @@ func (t *Tracker) Watch(w *Watcher, users []string) error {
 	return nil
 }
 
-// find needs t.mu, as the next two.
+// find needs mu, as the next two.
 func (t *Tracker) find(user string) *watched { return t.watched[ShardOf(user)][user] }
 
 func (t *Tracker) watchFor(w *Watcher, user string) {
@@ -133,7 +132,6 @@ func (t *Tracker) read(ctx context.Context) {
 	}
 }
 
-// follow reads the logs of watched shards. It costs what changed, not what is watched.
 func (t *Tracker) follow(ctx context.Context) {
 	t.mu.Lock()
 	idle := t.watches == 0
@@ -168,7 +166,7 @@ func (t *Tracker) follow(ctx context.Context) {
 	}
 }
 
-// take needs t.mu.
+// take needs mu.
 func (t *Tracker) take(shard Shard, diff Diff) {
 	latest := make(map[string]Change)
 	for _, change := range diff.Changes {
@@ -186,7 +184,7 @@ func (t *Tracker) take(shard Shard, diff Diff) {
 	}
 }
 
-// markUnknown makes a shard's users unknown. It needs t.mu.
+// markUnknown needs mu.
 func (t *Tracker) markUnknown(shard Shard) {
 	for user, one := range t.watched[shard] {
 		t.unknown[user] = struct{}{}
@@ -203,7 +201,7 @@ func (c Change) status() Status {
 	return Status{User: c.User, State: Offline, LastSeen: c.At}
 }
 
-// set needs t.mu.
+// set needs mu.
 func (t *Tracker) set(one *watched, status Status) {
 	changed := one.status.State != status.State
 	one.status = status
@@ -216,7 +214,6 @@ func (t *Tracker) set(one *watched, status Status) {
 	}
 }
 
-// ask asks for unknown users. What was known stands until the store knows better.
 func (t *Tracker) ask(ctx context.Context) {
 	t.mu.Lock()
 	before := len(t.unknown)
@@ -253,7 +250,6 @@ func (t *Tracker) ask(ctx context.Context) {
 	}
 }
 
-// deliver sends each watcher one message.
 func (t *Tracker) deliver() {
 	t.mu.Lock()
 	messages := make(map[*Watcher][]Status, len(t.due))

@@ -19,18 +19,18 @@ import (
 // Path is a signaling node's.
 const Path = "/readyz"
 
-// SocketsHeader is how many sockets the answering node has.
+// SocketsHeader counts the node's sockets.
 const SocketsHeader = "Holdfast-Sockets"
 
 const (
 	answerBytes = 4 << 10
-	maxSockets  = 1 << 40 // above any node's
+	maxSockets  = 1 << 40
 )
 
 // Asker is safe for concurrent use.
 type Asker struct{ client *http.Client }
 
-// New returns an Asker that waits until limit.
+// New waits until limit.
 func New(limit time.Duration) *Asker {
 	return &Asker{&http.Client{
 		Timeout: limit,
@@ -43,17 +43,17 @@ func New(limit time.Duration) *Asker {
 	}}
 }
 
-// Ask returns nil when host:port answers path with 200.
+// Ask returns nil if host:port answers 200.
 func (a *Asker) Ask(ctx context.Context, address, path string) error {
 	_, err := a.Count(ctx, address, path)
 	return err
 }
 
-// Count is Ask; sockets is negative if the node does not say.
+// Count is Ask; negative sockets are unknown.
 func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
 	sockets, err = a.count(ctx, "http://"+address+path)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusBadRequest {
-		return a.count(ctx, "https://"+address+path) // a port with TLS answers so
+		return a.count(ctx, "https://"+address+path) // from TLS
 	}
 	return sockets, err
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The kinds of store: see the package comment.
 const (
 	kindSingle   = ""
 	kindSentinel = "sentinel"
 	kindCluster  = "cluster"
 )
 
-// After so many failed look-ups of a Sentinel master go-redis waits a second.
+// After so many failed look-ups of a master go-redis waits a second.
 const poolSize = 128
 
 type address struct {
@@ -39,7 +38,7 @@ var (
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
-// parseAddress keeps the text, which may hold a password, out of errors.
+// parseAddress keeps passwords out of errors.
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
@@ -108,12 +107,12 @@ func (a *address) read(single string, files tlsFiles) error {
 	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
 	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
 	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
-	options.PipelinePoolSize = -1 // one pool, which warm keeps ready
+	options.PipelinePoolSize = -1 // one pool, for warm
 	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	if options.TLSConfig != nil && a.kind != kindSingle {
-		options.TLSConfig.ServerName = "" // each server is verified by its own host
+		options.TLSConfig.ServerName = "" // each server has its own
 	}
 	options.Dialer = patientDialer(options.TLSConfig)
 	a.options = options
@@ -156,7 +155,7 @@ func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
 
-// patientDialer returns a brokenConn where dialing fails: go-redis stops dialing for seconds after poolSize failures.
+// patientDialer fails by a brokenConn: go-redis stops dialing for seconds after poolSize failures.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext

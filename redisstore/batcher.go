@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// Concurrent claims share a pipeline; a lone one is sent at once.
+// Concurrent claims share a pipeline. A lone one does not wait.
 const (
 	maxBatch = 128
 	// More mean smaller batches; one could hang. At a far master waiting would double the round trip.
@@ -21,7 +21,7 @@ const (
 	maxFarPipelines = 32
 	// Round trip of a far master.
 	far = 10 * time.Millisecond
-	// A store further behind will not answer in time.
+	// More would not be answered in time.
 	maxWaiting   = 8192
 	batchTimeout = 500 * time.Millisecond
 )
@@ -34,17 +34,17 @@ var (
 type claim struct {
 	room   ring.RoomID
 	pin    pin.Pin
-	why    string          // for the history
-	entry  *waitlist.Entry // nil: no admission
+	why    string
+	entry  *waitlist.Entry // nil: without admission
 	answer claimed
 	done   chan struct{}
 }
 
 type claimed struct {
-	text      string // current, unless the claim won
+	text      string // the current pin, unless won
 	won       bool
 	in        pin.Incarnation
-	door      bool // the room has one
+	door      bool
 	admission waitlist.Answer
 	err       error
 }
@@ -53,7 +53,7 @@ type batcher struct {
 	mu        sync.Mutex
 	waiting   []*claim
 	pipelines int           // under way
-	trip      time.Duration // of the last pipeline
+	trip      time.Duration // of the last
 }
 
 func (b *batcher) took(trip time.Duration) {
@@ -62,7 +62,7 @@ func (b *batcher) took(trip time.Duration) {
 	b.trip = trip
 }
 
-// join reports whether to send c at once; else c waits.
+// join: send c now, or wait for done.
 func (b *batcher) join(c *claim) (now bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute answers every claim even if it panics.
+// execute answers all claims, also after a panic.
 func (m *master) execute(ctx context.Context, batch []*claim) {
 	err := m.borne("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
 	for _, c := range batch {
@@ -141,7 +141,7 @@ type asking struct {
 	pipe  redis.Pipeliner
 	set   *redis.StatusCmd
 	door  *redis.IntCmd
-	enter *redis.Cmd // with an entry, instead of both
+	enter *redis.Cmd // instead of both
 }
 
 func (c *claim) queue(ctx context.Context, keys keyspace, pipe redis.Pipeliner) asking {
@@ -169,8 +169,7 @@ func (a asking) answer() claimed {
 	return c
 }
 
-// The marker is read after the claims, in one round trip: a data loss in between must lose the claims and show no
-// marker.
+// The marker is read last: a data loss in between must lose the claims and show no marker.
 func (m *master) send(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
 	asks := make([]asking, len(batch))

@@ -13,11 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// Longer than an outage that can be ridden out.
+// Longer than outages.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX, in a round trip shared with other claims. It returns the current pin and its incarnation, 0
-// if unknown, with waitlist.ErrDoor if the room has a door.
+// Claim is orchestrator.PinStore's, in a round trip shared with other claims.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -55,7 +54,7 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if answer := m.claim(ctx, c); answer.err == nil || ctx.Err() != nil {
 		return answer
 	}
-	// The slot moved. The cluster client follows redirects, without the incarnation.
+	// The slot moved. The cluster client follows it, without the incarnation.
 	s.cluster.ReloadState(ctx)
 	ask := c.queue(ctx, s.keys, s.cluster.Pipeline())
 	_, _ = ask.pipe.Exec(ctx)
@@ -84,7 +83,7 @@ func claimedBy(cmd *redis.StatusCmd) claimed {
 	return claimed{text: text, err: err}
 }
 
-// wrongType stands for a key of another type, which is repaired by compare-and-set on this text.
+// wrongType stands for a key of another type, for Repair.
 const wrongType = "\x00 not a string"
 
 func textOf(text string, err error) (string, error) {

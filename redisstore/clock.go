@@ -9,11 +9,10 @@ import (
 const (
 	// Clocks drift by milliseconds a minute.
 	clockLasts = time.Minute
-	// Then claims ask again.
 	clockEvery = clockLasts / 2
 )
 
-// clock is a server's, learned from replies without round trips of its own.
+// clock is a server's, learned from replies.
 type clock struct {
 	mu   sync.Mutex
 	says int64 // microseconds
@@ -35,7 +34,7 @@ func (c *clock) isOld() bool {
 	return c.at.IsZero() || time.Since(c.at) > clockEvery
 }
 
-// latest is the server's time at ctx's end or somewhat before; 0 if unknown.
+// latest is the server's time at ctx's end or somewhat before; 0: unknown.
 func (c *clock) latest(ctx context.Context) int64 {
 	end, ends := ctx.Deadline()
 	c.mu.Lock()
@@ -52,7 +51,7 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the latest of all masters' clocks, or ours while none is known. Signaling nodes share it, so epochs grow.
+// Now is the latest of all masters' clocks, or ours while none is known. Nodes share it, so epochs grow.
 func (s *Store) Now() time.Time {
 	var latest time.Time
 	s.masters.mu.Lock()

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// People look at a room the day after.
+// For the day after.
 const historyTTL = 24 * time.Hour
 
-// claimScript notes a claim that won, once: ARGV = its pin, the change, the last index kept, seconds to live; KEYS = the
-// pin, the history. It follows the claim in its pipeline.
+// claimScript notes a claim that won, once. KEYS = pin, history; ARGV = its pin, change, last index kept, seconds to
+// live.
 const claimScript = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
 local last = redis.call('LINDEX', KEYS[2], 0)
 if last and string.sub(last, -#ARGV[2]) == ARGV[2] then return end
@@ -24,7 +24,7 @@ redis.call('LPUSH', KEYS[2], string.format('%.0f', tonumber(t[1]) * 1000 + math.
 redis.call('LTRIM', KEYS[2], 0, ARGV[3])
 redis.call('EXPIRE', KEYS[2], ARGV[4])`
 
-// noteClaim asks for no answer: a claim stands without its reason.
+// No answer is read: a claim is good without its reason.
 func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipeliner) {
 	if c.why == "" {
 		return
@@ -34,7 +34,7 @@ func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipelin
 		c.pin.Encode(), change.Encode(), pin.MaxChanges-1, int(historyTTL.Seconds()))
 }
 
-// History has a room's latest swaps, and claims with a reason, newest first, without those of later versions.
+// History is orchestrator.PinStore's, without later versions' changes.
 func (s *Store) History(ctx context.Context, room ring.RoomID) ([]pin.Change, error) {
 	texts, err := s.client.LRange(ctx, s.keys.history(room), 0, pin.MaxChanges-1).Result()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The package comment lists the keys.
 const (
 	roomInfix = ":room:{"
 	pinSuffix = "}:node"
@@ -73,8 +72,7 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// A brace would end the hash tag and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25; the empty
-// id "%".
+// A brace would end the hash tag and spread a room over two slots. The empty id is "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"

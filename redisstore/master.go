@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already: ARGV = "<run id>.",
-// nonce. So a marker changes with a new or empty master and with another process, which may lack the last pins. In a
-// Redis Cluster it lies in the master's lowest slot.
+// renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
+// nonce. A marker changes with an empty master and with another process, which may lack pins. In a Redis Cluster it is
+// in the master's lowest slot.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
 return ARGV[1] .. ARGV[2]`
 
-// For servers without a run id, whose failovers are not noticed.
+// Failovers of servers without a run id are not noticed.
 const unnamedRun = "unnamed"
 
 type master struct {
@@ -34,7 +34,7 @@ type master struct {
 	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // its key; nil: unknown
+	marker atomic.Pointer[string] // key; nil: unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock
@@ -49,7 +49,7 @@ func (m *master) borne(what string, f func() error) error {
 	return err
 }
 
-// greet runs before a new connection is used, so run is never older than the process that answers.
+// greet runs before a connection is used, so run is never older than the process that answers.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	info := conn.Info(ctx, "server", "memory")
 	run, now, err := runOf(info)
@@ -95,7 +95,7 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// incarnationOf is 0 unless the marker names the connected process.
+// incarnationOf is 0 unless the marker names the process.
 func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
@@ -113,7 +113,7 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// GETEX PERSIST writes without effect: a server that refuses writes still answers GET.
+// GETEX PERSIST is a write: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {

@@ -57,8 +57,7 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Incarnations writes missing markers, or returns an error if some are missing. Later pins are in these incarnations or
-// later ones.
+// Incarnations writes missing markers. Later pins are in these or later ones. An error: some are missing.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -121,7 +120,7 @@ func (s *Store) locate(ctx context.Context) error {
 	return nil
 }
 
-// recheck has Run write missing markers.
+// recheck wakes Run.
 func (s *Store) recheck() {
 	select {
 	case s.rechecks <- struct{}{}:
@@ -130,12 +129,12 @@ func (s *Store) recheck() {
 }
 
 const (
-	// Claims are slow from a move of slots until each master has one known marker.
+	// After a move of slots claims are slow until then.
 	relocateEvery = 5 * time.Second
 	renewTimeout  = time.Second
 )
 
-// Run writes missing markers and keeps connections ready until ctx ends. It returns nil.
+// Run writes missing markers and keeps connections ready until ctx ends, and returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
@@ -168,7 +167,7 @@ func (s *Store) renewMarkers(ctx context.Context) {
 
 const slotCount = 16384
 
-// The first number whose hash tag falls into the slot.
+// The first number whose hash tag is in the slot.
 func (k keyspace) markerIn(slot int) string {
 	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); slotOf(tag) == slot {

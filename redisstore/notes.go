@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]str
 	return nil
 }
 
-// Notes returns a text for each name, empty without one, in one round trip.
+// Notes returns a text for each name, or "", in one round trip.
 func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error) {
 	texts := make([]string, len(names))
 	if len(names) == 0 {

@@ -18,15 +18,14 @@ import (
 
 const (
 	presenceInfix = ":presence:{"
-	// One script blocks the server for a millisecond.
+	// It blocks the server for a millisecond.
 	perScript = 250
-	// In one call; each takes up to perSweep leases of a shard.
+	// In one call, each of up to perSweep leases.
 	maxSweeps = 50
 	perSweep  = 200
 )
 
-// Presence keeps all users' leases, by pipelines of scripts that may be repeated. After an error some shards did not
-// answer; the others did their part.
+// Presence keeps all users' leases. Calls may be repeated. After an error some shards did not answer.
 type Presence struct {
 	store  *Store
 	timing presence.Timing
@@ -90,7 +89,6 @@ func divide[T any](p *Presence, items []T, user func(T) string) []*part[T] {
 	return parts
 }
 
-// execute is one pipeline, and returns the first error.
 func execute[T any](ctx context.Context, p *Presence, what string, parts []*part[T], queue func(redis.Pipeliner, *part[T]) *redis.Cmd) error {
 	if len(parts) == 0 {
 		return nil
@@ -109,7 +107,7 @@ func leaseUser(l presence.Lease) string { return l.User }
 
 func (p *Presence) ttl() int64 { return p.timing.TTL.Milliseconds() }
 
-// Add writes leases that were not removed. A user's first is a join.
+// Add is presence.LeaseStore's.
 func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	for _, l := range leases {
 		if err := l.Validate(); err != nil {
@@ -125,14 +123,14 @@ func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	})
 }
 
-// Renew is a heartbeat. It returns leases that the store lacks.
+// Renew is presence.LeaseStore's.
 func (p *Presence) Renew(ctx context.Context, leases []presence.Lease) (missing []presence.Lease, err error) {
 	parts := divide(p, leases, leaseUser)
 	err = execute(ctx, p, "renew leases", parts, func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, heartbeatScript, []string{one.keys.leases}, members(one.items)...)
 	})
 	for _, one := range parts {
-		places, _ := one.reply.Int64Slice() // its error is err, or an earlier one is
+		places, _ := one.reply.Int64Slice() // execute returned its error
 		for _, place := range places {
 			if place >= 1 && int(place) <= len(one.items) {
 				missing = append(missing, one.items[place-1])
@@ -150,14 +148,14 @@ func members(leases []presence.Lease) []any {
 	return list
 }
 
-// Remove is for good. A user's last is a leave.
+// Remove is presence.LeaseStore's.
 func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 	return execute(ctx, p, "remove leases", divide(p, leases, leaseUser), func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, removeScript, one.keys.all(), append([]any{p.ttl()}, members(one.items)...)...)
 	})
 }
 
-// Sweep removes lapsed leases of shards that nobody else sweeps, in two halves.
+// Sweep is presence.LeaseStore's.
 func (p *Presence) Sweep(ctx context.Context) error {
 	failpoint.Hit("sweep.before")
 	first := p.sweepShards(ctx, 0, presence.Shards/2, "sweep.between")
@@ -189,14 +187,14 @@ func (p *Presence) sweepShards(ctx context.Context, from, to int, step string) e
 	return nil
 }
 
-// A third of the TTL is less than a lease has left after one heartbeat.
+// A third of the TTL is less than a lease has left after a heartbeat.
 func (p *Presence) sweep(ctx context.Context, parts []*part[struct{}]) error {
 	return execute(ctx, p, "sweep leases", parts, func(pipe redis.Pipeliner, one *part[struct{}]) *redis.Cmd {
 		return pipe.Eval(ctx, sweepScript, one.keys.all(), p.ttl(), p.timing.Sweep.Milliseconds()/2, p.ttl()/3)
 	})
 }
 
-// Ask returns statuses in no order, without those of silent shards.
+// Ask leaves out silent shards, and keeps no order.
 func (p *Presence) Ask(ctx context.Context, users []string) ([]presence.Status, error) {
 	parts := divide(p, users, func(user string) string { return user })
 	err := execute(ctx, p, "ask for users", parts, func(pipe redis.Pipeliner, one *part[string]) *redis.Cmd {
@@ -277,7 +275,7 @@ func milliseconds(text string) time.Time {
 	return time.UnixMilli(int64(at))
 }
 
-// Follow reads the logs on from cursors. Silent shards are missing.
+// Follow is presence.WatchStore's.
 func (p *Presence) Follow(ctx context.Context, from [presence.Shards]presence.Cursor) (map[presence.Shard]presence.Diff, error) {
 	parts := make([]*part[presence.Cursor], presence.Shards)
 	for shard, cursor := range from {
@@ -341,7 +339,7 @@ func readChange(line string) (presence.Change, error) {
 	return change, nil
 }
 
-// Count is how many users are online.
+// Count counts online users.
 func (p *Presence) Count(ctx context.Context) (users int64, err error) {
 	pipe := p.store.client.Pipeline()
 	var counts []*redis.IntCmd
@@ -357,8 +355,8 @@ func (p *Presence) Count(ctx context.Context) (users int64, err error) {
 	return users, nil
 }
 
-// List returns a page of online users and where the next begins; 0 is the beginning and the end. Who is online
-// throughout is listed, some twice.
+// List returns a page of online users and the next page; 0 is the beginning and the end. Who is online throughout is
+// listed, some twice.
 func (p *Presence) List(ctx context.Context, page uint64) (users []presence.Status, next uint64, err error) {
 	shard, cursor := page%presence.Shards, page/presence.Shards
 	pairs, cursor, err := p.store.client.HScan(ctx, p.keys[shard].users, cursor, "", scanCount).Result()

@@ -1,10 +1,9 @@
 package redisstore
 
-// presence/DESIGN.md says what these scripts promise. Each is for one shard: KEYS = head, leases, users, seen, log,
-// gone. Times are milliseconds of the store's clock.
+// See presence/DESIGN.md. Each script is for one shard: KEYS = head, leases, users, seen, log, gone. Times are
+// milliseconds of the store's clock.
 
-// presencePrelude begins writing scripts; ARGV[1] is the TTL. A shard without a head begins a memory, and evicts nobody
-// for a TTL.
+// presencePrelude begins writing scripts; ARGV[1] is the TTL. A shard without a head evicts nobody for a TTL.
 const presencePrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -56,7 +55,7 @@ end
 `
 
 // addScript: ARGV[2...] = user, connection, room, since, and so on. A node's since counts only in a young memory. It
-// adds no connection whose user left (an old signaling node brings it), and none above 32 KiB a user.
+// adds no removed connection, and none above 32 KiB a user.
 const addScript = presencePrelude + `
 local function add(user, conn, room, since)
   local packed, line = redis.call('HGET', users, user), '\n' .. conn .. '\t' .. room
@@ -90,7 +89,7 @@ end
 trim()
 return #ARGV`
 
-// removeScript: ARGV[2...] = leases, whose connections never come back.
+// removeScript: ARGV[2...] = leases.
 const removeScript = presencePrelude + `
 for i = 2, #ARGV do
   drop(ARGV[i], now)
@@ -100,7 +99,7 @@ trim()
 return #ARGV`
 
 // sweepScript: ARGV[2] = least time between sweeps, ARGV[3] = the longest gap after which leases are believed. It
-// returns how many lapsed; after 200 there may be more.
+// returns how many lapsed, up to 200.
 const sweepScript = presencePrelude + `
 local swept = tonumber(redis.call('HGET', head, 'swept'))
 if now < swept or now - swept > tonumber(ARGV[3]) then
@@ -117,7 +116,7 @@ if #due > 0 then trim() end
 if #due < 400 then redis.call('HSET', head, 'swept', now) end
 return #due / 2`
 
-// heartbeatScript: KEYS = leases, ARGV = leases. It returns the places of missing ones.
+// heartbeatScript: KEYS = leases, ARGV = leases. It returns the indices of missing ones.
 const heartbeatScript = `
 local t = redis.call('TIME')
 local now = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
@@ -141,8 +140,8 @@ local from = tonumber(redis.call('HGET', KEYS[1], 'from') or '')
 local settled = from and t[1] * 1000 + math.floor(t[2] / 1000) >= from
 return {settled and 1 or 0, redis.call('HMGET', KEYS[2], unpack(ARGV)), redis.call('ZMSCORE', KEYS[3], unpack(ARGV))}`
 
-// followScript: KEYS = head, log, ARGV = the cursor's born and version. It returns the new cursor and the lines since,
-// false for a gap.
+// followScript: KEYS = head, log, ARGV = the cursor's born and version. It returns the new cursor and the lines since;
+// false: a gap.
 const followScript = `
 local head = redis.call('HMGET', KEYS[1], 'born', 'version')
 if not head[1] then return {'0', 0, false} end

@@ -15,8 +15,8 @@ import (
 // It blocks the server for a millisecond.
 const roomsPerPipeline = 1024
 
-// Refresh prolongs due pins by GETEX, which overwrites nothing, and claims missing ones again, epoch kept: one
-// pipeline, two if one was missing. After an error nothing is known.
+// Refresh prolongs due pins, overwrites none, and claims missing ones again. It takes one round trip, or two for missing
+// ones. After an error nothing is known.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, 0, len(held))
 	for part := range slices.Chunk(held, roomsPerPipeline) {
@@ -31,7 +31,7 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	return found, nil
 }
 
-// Prolong returns the current pin and renews its life.
+// Prolong renews the current pin's life, and returns the pin.
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, err := pinIn(room, s.client.GetEx(ctx, s.keys.pin(room), pinTTL))
 	if err != nil && !errors.Is(err, redis.Nil) {

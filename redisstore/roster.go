@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// A roster outlives its pin's node by the grace time and more, unless the next owner writes it.
+	// Longer than a dead node's people have to come back.
 	orphanTTL = 45 * time.Second
 
-	rosterMark = "@"      // begins fields that are no peers
-	waitMark   = "@wait:" // peers on their way to a new owner
+	rosterMark = "@"      // of fields that are no peers
+	waitMark   = "@wait:" // of peers on their way
 )
 
 var errNotAPeer = errors.New("not a peer of a roster")
 
-// WriteRosters writes changes under current pins in one round trip, and sets Door to what stands. The error is the
-// first of a Failed change, which may be written all the same, or later.
+// WriteRosters is roster.Store's, in one round trip. A Failed change may be written nevertheless.
 func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
 	outcomes := make([]roster.Outcome, len(changes))
 	if len(changes) == 0 {
@@ -93,7 +92,7 @@ func appendPeer(args []any, p *roster.Peer, at time.Time) []any {
 	return append(args, p.ID, who, p.Name, max(time.Since(at).Milliseconds(), 0))
 }
 
-// Roster takes one round trip. An error: unknown.
+// Roster takes one round trip.
 func (s *Store) Roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	found, err := s.roster(ctx, room)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, erro
 	return m.roster(ctx, room)
 }
 
-// The marker is read last, as by master.execute.
+// The marker is read last, as by master.send.
 func (m *master) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	pipe := m.client.Pipeline()
 	question := queueRoster(ctx, pipe, m.keys.rosterKeys(room))
@@ -146,7 +145,7 @@ func queueRoster(ctx context.Context, pipe redis.Pipeliner, keys []string) roste
 	}
 }
 
-// read skips what is damaged; then the roster is not current.
+// read skips damage; then the roster is not current.
 func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	found, err := roster.Room{}, error(nil)
 	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) && !errors.Is(err, pin.ErrLater) {
@@ -179,9 +178,7 @@ func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	return found, nil
 }
 
-// readPeer reads "<identity>
-// <since> <name>" after another "
-// " if hidden, since in Unix milliseconds of the store.
+// readPeer reads "<identity>\n<since> <name>" after another "\n" if hidden, since in Unix milliseconds of the store.
 func readPeer(id, text string) (roster.Peer, error) {
 	text, hidden := strings.CutPrefix(text, "\n")
 	identity, rest, _ := strings.Cut(text, "\n")

@@ -1,17 +1,14 @@
 package redisstore
 
-// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin,
-// the change's number, that of the change before (0: this is the whole roster; -1: and it is settled), seconds to live,
-// what the writer knows of the door, the number of peers put, then id, "<identity>
-// " (after another "
-// " if hidden), name and age in milliseconds of each peer put, then of each dropped. It returns 1 for written, 2 for a
-// missing change before, 3 if the pin does not stand, and the door's settings that stand.
+// rosterScript writes a roster.Change. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin, Seq, After (0:
+// the whole roster; -1: a settled one), seconds to live, Door, the number of peers put, then id, "<identity>\n" (after
+// another "\n" if hidden), name and age in milliseconds of each peer put, then of each dropped. It returns the
+// roster.Outcome and the current settings of the door.
 //
 // A new pin's whole roster keeps the last owner's other people in fields @wait:<id> until they are put or the roster is
-// settled. Reservations lapse here, not by the clock alone: their people may be there, unwritten, or on their way.
-// Numbers keep out late requests of a thawed server. A key of another type is replaced. The door's settings are
-// "<version> <cap> <closed>", and the later version stands, so a store that forgot gets them back. Such a door is
-// young: nobody enters for 3 s.
+// settled. Reservations lapse here, not by the clock alone: their people may be on their way. Seq keeps out late requests of
+// a thawed server. The door's settings are "<version> <cap> <closed>"; the later version wins, so a store that forgot
+// gets them back. Such a door lets nobody in for 3 s.
 const rosterScript = `
 local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end

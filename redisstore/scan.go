@@ -16,7 +16,7 @@ import (
 // It blocks the server for 0.1 ms.
 const scanCount = 512
 
-// AllPins visits every pin at least once, by SCAN.
+// AllPins visits every pin at least once.
 func (s *Store) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
 	if s.sole != nil {
 		return s.scan(ctx, s.sole.client, visit)
@@ -61,7 +61,7 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit, one call at a time, for each pin. Damaged and later ones are logged and skipped.
+// Pins calls visit for each pin, one call at a time. Damaged and later ones are logged and skipped.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	later := 0
 	defer func() {

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// PEM files in a rediss URL's query: authorities, our certificate and key.
+// PEM files in a rediss URL's query.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"

@@ -38,12 +38,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A join's context ends sooner.
 const (
 	dialTimeout     = time.Second
-	exchangeTimeout = 2 * time.Second        // each way
-	poolTimeout     = 100 * time.Millisecond // when all connections are busy
-	maxRetries      = 2                      // every command may be repeated
+	exchangeTimeout = 2 * time.Second
+	poolTimeout     = 100 * time.Millisecond
+	maxRetries      = 2 // commands may be repeated
 	minRetryBackoff = 5 * time.Millisecond
 	maxRetryBackoff = 20 * time.Millisecond
 )
@@ -52,7 +51,7 @@ const (
 type Store struct {
 	keys     keyspace
 	client   redis.UniversalClient
-	cluster  *redis.ClusterClient // nil without Redis Cluster
+	cluster  *redis.ClusterClient // or nil
 	sole     *master
 	masters  masters
 	log      *slog.Logger
@@ -66,7 +65,7 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	return OpenAs(rawURL, pin.DefaultCluster, panics.New(), log)
 }
 
-// OpenAs does not connect, and keeps URLs out of errors. guard hears of replies that panic.
+// OpenAs does not connect, and keeps URLs out of errors.
 func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	// All comes back as errors.
+	// Calls return all errors.
 	logging.Disable()
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),

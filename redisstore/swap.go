@@ -12,14 +12,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, latest time of a
-// write (microseconds, 0: none), text for a key of another type. It returns the store's time, whether the write was too
-// late, and the current text. The time keeps out requests of a thawed server that callers gave up. EVALSHA would cost
-// another round trip after a restart.
+// swapScript is the compare-and-set: ARGV = old text, new text (empty: delete), seconds to live, latest time of a write
+// (microseconds, 0: none), text for a key of another type. It returns the store's time, whether the write was too late,
+// and the current text. The time keeps out a thawed server's requests that callers gave up.
+// EVALSHA would cost another round trip after a restart.
 //
-// KEYS[2], the roster, goes with the pin, and under another one lives for ARGV[6] seconds unless its owner writes;
-// behind a door, KEYS[3], as long as the pin. KEYS[4] is the history: ARGV[7], ARGV[8] (the last index kept), ARGV[9]
-// (its seconds to live).
+// KEYS = pin, roster, door, history. The roster goes with the pin, and under another one lives for ARGV[6] seconds
+// unless its owner writes; with a door, as long as the pin. ARGV[7...] = change, last index kept, seconds to live.
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -47,18 +46,18 @@ var (
 	errAnswer = errors.New("the store's answer to a script cannot be read")
 )
 
-// Swap is part of orchestrator.PinStore.
+// Swap is orchestrator.PinStore's.
 func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	return s.exchange(ctx, room, old.Encode(), next, pin.Change{From: old.Node, Why: why})
 }
 
-// Repair is part of orchestrator.PinStore.
+// Repair is orchestrator.PinStore's.
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	current, _, err := s.exchange(ctx, room, raw, next, pin.Change{Why: pin.WhyDamaged})
 	return current, err
 }
 
-// The next claim must get a higher epoch, from a later millisecond.
+// The next claim must get a higher epoch.
 const removableAfter = 10 * time.Second
 
 // Remove deletes p if it is current and older than removableAfter.
@@ -73,8 +72,7 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text and notes the change. If the store's clock is known, it writes nothing after ctx has
-// ended.
+// If the store's clock is known, exchange writes nothing after ctx has ended.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin, noted pin.Change) (pin.Pin, pin.Incarnation, error) {
 	noted.Epoch, noted.To = next.Fence.Epoch, next.Node
 	err := next.Validate()
@@ -82,7 +80,7 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
-	if answer.late { // the store's clock was set: once more
+	if answer.late { // the store's clock was set
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
 	if err == nil && answer.late {
@@ -123,7 +121,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted str
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, noted, 0))
 }
 
-// The marker is read last, as by master.execute.
+// The marker is read last, as by master.send.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys, room, raw, next, noted, m.clock.latest(ctx))

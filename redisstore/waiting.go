@@ -16,14 +16,12 @@ import (
 )
 
 const (
-	// One script may block the server for so many.
+	// Of one script.
 	perCheckIn = 500
-	// Of a line, in answers.
-	listed = 200
+	listed     = 200
 )
 
-// Enter asks for a place in a room with a door and claims p for whom it lets in; a zero p claims nothing. It shares a
-// round trip with other claims. The pin is the current one, zero without one. Errors as of Claim.
+// Enter is orchestrator.PinStore's, in a round trip shared with other claims.
 func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	var err error
 	if !p.IsZero() {
@@ -91,7 +89,7 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	}
 }
 
-// CheckIn is one pipeline, with a script for each 500 people of a room. A room without an answer has an Err.
+// CheckIn takes one round trip. A room without an answer has an Err.
 func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked {
 	type part struct {
 		to    int

@@ -1,16 +1,14 @@
 package redisstore
 
-// waitlist/DESIGN.md says what these scripts promise. Each is for one room: KEYS = pin, roster, door, admitted, line,
-// waiting, names. Times are milliseconds of the store's clock, tickets microseconds.
+// See waitlist/DESIGN.md. Each script is for one room: KEYS = pin, roster, door, admitted, line, waiting, names. Times
+// are milliseconds of the store's clock, tickets microseconds.
 
-// waitingPrelude begins them. ARGV[1] is the token's cap, -1 for none, and the server's, 0 for none. ARGV[2] is a pin
-// under which nobody is in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more, 2 if also
-// its node is dead.
+// waitingPrelude begins them. ARGV[1] is the token's cap (-1: none) and the server's (0: none). ARGV[2] is a pin under
+// which nobody is in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come, 2 if also its node is dead.
 //
-// A media node may have people whom it has not written. Its pin is owing until it writes (rosterScript) or has nobody;
-// until then the last roster and lapsed reservations count. A young or unchecked memory lets nobody in or out before
-// `from`: people come back with tickets. Checks that are always late put it off every other time, so that a slow node's
-// line moves.
+// A pin is owing until its media node writes (rosterScript) or has nobody; until then the last roster and lapsed
+// reservations count. A young or unchecked memory lets nobody in or out before `from`: people come back with tickets.
+// Checks that are always late put it off every other time, so that a slow node's line moves.
 const waitingPrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -125,9 +123,8 @@ local function keep()
 end
 `
 
-// enterScript is admission, and claim for who is let in: ARGV[4...] = identity, ticket, whether to wait, how long
-// nobody is let in, new pin, its seconds to live, text for a key of another type, whether a closed door is open to the
-// person, name shown.
+// enterScript is admission, and claim for who is let in: ARGV[4...] = identity, Ticket, Wait, Hold, new pin, its seconds
+// to live, text for a key of another type, Host, name.
 const enterScript = waitingPrelude + `
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 if forMs > 0 then
@@ -210,8 +207,7 @@ end
 return answer`
 
 // doorScript: ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list. A moderator's admission
-// is a ticket below zero. A look makes no door. Settings have a version, with which the media node can hand them back
-// (rosterScript).
+// is a ticket below zero. Settings have a version, for rosterScript.
 const doorScript = waitingPrelude + `
 local deed, who, done = ARGV[4], ARGV[5], 0
 if deed == 'admit' and redis.call('ZSCORE', line, who) then

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A new one takes four round trips: too long for a join at a far store.
+	// A new one takes four round trips, too many at a far store.
 	warmConns   = 4
 	warmEvery   = time.Second
 	warmTimeout = 2 * time.Second
@@ -24,7 +24,7 @@ func (s *Store) warm(ctx context.Context) {
 	all.Wait()
 }
 
-// warm pings over one connection, or warmConns after a restart or when few are idle.
+// warm pings over one connection, or warmConns if they may be cold.
 func (m *master) warm(ctx context.Context) {
 	tries := 1
 	if m.cold.Load() || m.client.PoolStats().IdleConns < warmConns {

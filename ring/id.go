@@ -1,7 +1,7 @@
 package ring
 
-// RoomID is the key that is hashed onto the ring.
+// RoomID is hashed onto the ring.
 type RoomID string
 
-// NodeID names a media node across restarts, so that these move no room.
+// NodeID names a media node across restarts.
 type NodeID string

@@ -1,6 +1,6 @@
 package ring
 
-// Move is a room with another owner; From or To may be empty.
+// Move is a room's change of owner; From or To may be empty.
 type Move struct {
 	Room RoomID
 	From NodeID

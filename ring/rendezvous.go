@@ -1,11 +1,11 @@
 package ring
 
 import (
-	"crypto/sha1" // An election hash, not a protection.
+	"crypto/sha1" // not a protection
 	"encoding/binary"
 )
 
-// Rendezvous elects one of nodes for key by highest random weight: all callers elect the same. False: no nodes.
+// Rendezvous elects a node for key by highest random weight. False: no nodes.
 func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	var (
 		best       NodeID

@@ -18,20 +18,20 @@ package ring
 
 import (
 	"cmp"
-	"crypto/sha1" // The values are the interface; it protects nothing.
+	"crypto/sha1" // an interface, not a protection
 	"encoding/binary"
 	"slices"
 	"strconv"
 	"unsafe"
 )
 
-// VirtualNodes is a node's points. More even out the shares as 1/sqrt(n), at a linear cost in memory.
+// VirtualNodes is a node's points. Shares even out as 1/sqrt(n), memory grows as n.
 const VirtualNodes = 160
 
 // Ring is immutable. A nil *Ring has no nodes.
 type Ring struct {
 	nodes []NodeID // sorted
-	// Two slices: a look-up reads log2(n) hashes and one owner.
+	// a look-up reads log2(n) hashes, but one owner
 	hashes []uint32
 	owners []uint32 // index into nodes
 }
@@ -72,10 +72,10 @@ func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	return r.nodes[r.owners[r.search(hash32(string(room)))]], true
 }
 
-// Hash is where room lies on the ring.
+// Hash is room's place on the ring.
 func Hash(room RoomID) uint32 { return hash32(string(room)) }
 
-// Nodes are in ascending order, in a new slice.
+// Nodes returns a new, sorted slice.
 func (r *Ring) Nodes() []NodeID {
 	if r == nil {
 		return nil
@@ -83,7 +83,7 @@ func (r *Ring) Nodes() []NodeID {
 	return slices.Clone(r.nodes)
 }
 
-// Len is the number of nodes.
+// Len counts nodes.
 func (r *Ring) Len() int {
 	if r == nil {
 		return 0
@@ -91,7 +91,6 @@ func (r *Ring) Len() int {
 	return len(r.nodes)
 }
 
-// search returns the first point at or clockwise of hash.
 func (r *Ring) search(hash uint32) int {
 	i, _ := slices.BinarySearch(r.hashes, hash)
 	if i == len(r.hashes) {
@@ -110,7 +109,7 @@ func virtualNode(node NodeID, v int) uint32 {
 }
 
 func hash32(text string) uint32 {
-	// A conversion to []byte would copy long names; sha1.Sum does not keep it.
+	// []byte(text) would copy long names. sha1.Sum does not keep its argument.
 	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return binary.BigEndian.Uint32(sum[:4])
 }

@@ -2,11 +2,10 @@ package ring
 
 import "iter"
 
-// For 1024 nodes without an allocation.
+// 1024 nodes without an allocation.
 const inlineMarks = 16
 
-// Successors yields every node once, clockwise from the room: the owner, then where the room falls without it, and so
-// on. It is lazy.
+// Successors yields every node once, clockwise from the room: the owner first.
 func (r *Ring) Successors(room RoomID) iter.Seq[NodeID] {
 	return func(yield func(NodeID) bool) {
 		if r.Len() == 0 {

@@ -14,48 +14,48 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// How many a room remembers of those who left, and how long.
+// A room's memory of those who left.
 const (
 	MaxLeft = 50
 	LeftFor = time.Hour
 )
 
-// Peer is one client in a room; a person may have several.
+// Peer is a client; a person may have several.
 type Peer struct {
 	ID       string
 	Identity string
 	Name     string
-	Hidden   bool // from the people in the room
+	Hidden   bool // from others
 	// By the writer's clock in a Change, by the store's in a Room.
 	Since time.Time
 }
 
-// Leave is a peer that is gone.
+// Leave is of a peer.
 type Leave struct {
-	Peer     Peer // ID, Identity, Name and Hidden
+	Peer     Peer // without Since
 	LastSeen time.Time
 }
 
-// Change is what a media node writes of one room.
+// Change is a write of a room.
 type Change struct {
 	Room ring.RoomID
-	Pin  pin.Pin // written only if it stands
-	// Seq grows with each Change of a boot.
+	Pin  pin.Pin // must be current
+	// Seq grows through a boot.
 	Seq uint64
-	// After is the room's last written Seq; 0: Put is the whole roster.
+	// After is the last written Seq; 0: Put is the whole roster.
 	After uint64
-	// Settled, with a whole roster: nobody else is expected from the last owner.
+	// Settled, in a whole roster: no more of the last owner's peers are expected.
 	Settled bool
 	Put     []Peer
 	Drop    []Leave
-	// Door has the moderator's settings in the store's words, as last heard; empty: none.
+	// Door has the moderator's settings in the store's text; empty: none.
 	Door string
 }
 
 // Outcome is of a Change.
 type Outcome int
 
-// Failed: unknown. Gap: the store lacks earlier changes, write all. Fenced: the pin does not stand.
+// Failed: unknown. Gap: write all. Fenced: the pin is not current.
 const (
 	Failed Outcome = iota
 	Written
@@ -66,16 +66,15 @@ const (
 // Room is the store's copy.
 type Room struct {
 	Pin pin.Pin // zero: nobody is there
-	// Current is false until the owner by Pin has written the roster and waits for nobody of the last owner's, who
-	// are in Peers until then.
+	// Current: Pin's owner has written the roster, and Peers has nobody of the last owner's.
 	Current bool
-	In      pin.Incarnation // of the store, 0: unknown
+	In      pin.Incarnation // 0: unknown
 	Peers   []Peer          // in order of arrival
-	Left    []Leave         // newest first, without Peers; Peer.ID is empty
+	Left    []Leave         // newest first, without Peers and Peer.ID
 	AsOf    time.Time       // by the store's clock
 }
 
-// Person is all clients of an identity.
+// Person is an identity's clients.
 type Person struct {
 	Identity string
 	Name     string
@@ -84,7 +83,7 @@ type Person struct {
 	Since    time.Time
 }
 
-// People are in the order of their first clients.
+// People are in order of arrival.
 func People(peers []Peer) []Person {
 	var people []Person
 	at := make(map[string]int, len(peers))

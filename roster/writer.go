@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// Every is the least time between a node's writes, so that churn costs the store no more.
+	// Every is the least time between a node's writes.
 	Every = time.Second
 
 	writeTimeout = 2 * time.Second
-	// Of one pipeline; more follow in the next.
+	// Of one pipeline.
 	maxPeers = 5000
-	// Leaves that wait for the store. The rest is told by whoever next owns its copy.
+	// Unwritten leaves of a room.
 	maxGone = 1000
 )
 
 var errUnwritten = errors.New("not every roster was written")
 
-// Store is redisstore.Store, for example.
+// Store has the copies.
 type Store interface {
-	// WriteRosters sets Door of each Written Change to what stands.
+	// WriteRosters sets Door of each Written Change to the current one.
 	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
 }
 
-// Writer copies one media node's Books into the store. It is safe for concurrent use.
+// Writer copies a media node's Books into the store. It is safe for concurrent use.
 type Writer struct {
-	Store Store // set before Run; nil: nothing is written
+	Store Store // set before Run; nil: none
 
 	log    *slog.Logger
 	panics *panics.Guard
 	wake   chan struct{}
 
-	writing sync.Mutex // held while the store is asked; guards seq
+	writing sync.Mutex // guards seq
 	seq     uint64
 
 	mu    sync.Mutex // guards the fields below, and all of each Book
@@ -51,22 +51,22 @@ type Writer struct {
 	dirty map[*Book]bool
 }
 
-// Book is one open room's roster. It never waits for the store.
+// Book is an open room's roster. It never waits for the store.
 type Book struct {
 	writer  *Writer
 	room    ring.RoomID
 	pin     pin.Pin
 	peers   map[string]Peer
-	changed map[string]bool // in peers, to be written
+	changed map[string]bool
 	gone    map[string]Leave
-	written uint64 // last written Seq
-	door    string // of the last written Change
-	whole   bool   // all is due
+	written uint64 // Seq
+	door    string
+	whole   bool // all is due
 	settled bool
 	closed  bool
 }
 
-// NewWriter starts nothing.
+// NewWriter needs Run.
 func NewWriter(guard *panics.Guard, log *slog.Logger) *Writer {
 	return &Writer{log: log, panics: guard, wake: make(chan struct{}, 1), books: map[ring.RoomID]*Book{}, dirty: map[*Book]bool{}}
 }
@@ -85,7 +85,7 @@ func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 // due needs mu.
 func (w *Writer) due(b *Book) {
 	if w.books[b.room] != b {
-		return // opened again
+		return
 	}
 	w.dirty[b] = true
 	select {
@@ -94,7 +94,7 @@ func (w *Writer) due(b *Book) {
 	}
 }
 
-// Put adds or changes a peer and sets its Since.
+// Put adds or changes a peer, and sets Since.
 func (b *Book) Put(p Peer) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -111,7 +111,7 @@ func (b *Book) Put(p Peer) {
 	b.writer.due(b)
 }
 
-// Drop takes a peer out.
+// Drop removes a peer.
 func (b *Book) Drop(id string, lastSeen time.Time) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -137,7 +137,7 @@ func (b *Book) Repin(p pin.Pin) {
 	b.writer.due(b)
 }
 
-// Settle says that nobody else of the last owner's is expected.
+// Settle ends the wait for the last owner's peers.
 func (b *Book) Settle() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -145,7 +145,7 @@ func (b *Book) Settle() {
 	b.writer.due(b)
 }
 
-// Close ends an empty room's roster after the unwritten rest.
+// Close ends an empty room's roster when all is written.
 func (b *Book) Close() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -155,7 +155,7 @@ func (b *Book) Close() {
 	}
 }
 
-// Leave ends the roster of a room that goes on elsewhere, whose owner writes it.
+// Leave ends the roster of a room that goes on elsewhere.
 func (b *Book) Leave() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -172,7 +172,7 @@ func (b *Book) forget() {
 	}
 }
 
-// Renew writes a room's whole roster: the store may lack some.
+// Renew writes a room's whole roster.
 func (w *Writer) Renew(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *Writer) Renew(room ring.RoomID) {
 	}
 }
 
-// Touch writes a room although nothing changed.
+// Touch writes an unchanged room.
 func (w *Writer) Touch(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (w *Writer) Touch(room ring.RoomID) {
 	}
 }
 
-// Rewrite writes all rosters now. Without an error the store has those whose pins stand.
+// Rewrite writes all rosters. Without an error the store has those with current pins.
 func (w *Writer) Rewrite(ctx context.Context) error {
 	w.mu.Lock()
 	for _, b := range w.books {
@@ -202,7 +202,7 @@ func (w *Writer) Rewrite(ctx context.Context) error {
 	return w.Flush(ctx)
 }
 
-// Run writes changes until ctx ends. It returns nil.
+// Run writes until ctx ends, and returns nil.
 func (w *Writer) Run(ctx context.Context) error {
 	failing := false
 	for {
@@ -213,7 +213,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		}
 		err := errUnwritten
 		w.panics.Survives(w.log, "writing rosters broke", func() { err = w.Flush(ctx) })
-		if (err != nil) != failing && ctx.Err() == nil { // one line per change
+		if (err != nil) != failing && ctx.Err() == nil {
 			failing = err != nil
 			w.log.Warn("writing of rosters", "failing", failing, "error", err)
 		}
@@ -223,7 +223,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is due. An error: some of it still is, apart from Fenced.
+// Flush writes what is due. After an error some still is.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -244,7 +244,6 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// collect leaves out the books that are done.
 func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,7 +272,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 	return books, changes
 }
 
-// write settles what it was given even if it panics.
+// write settles books also after a panic.
 func (w *Writer) write(ctx context.Context, books []*Book, changes []Change, done map[*Book]bool) error {
 	outcomes := make([]Outcome, len(books))
 	defer func() { w.settle(books, changes, outcomes, done) }()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Word is what a waiting person is told.
+// Word is told to a waiting person.
 type Word struct {
 	Code  int // Gone, LetIn or TurnedAway; else the position
 	Place Place
@@ -20,31 +20,31 @@ type Member struct {
 	Identity string
 	Cap      int // as of Entry
 	Usual    int
-	// Tell must not block. A place that was told is not told again.
+	// Tell must not block. It is not told a place twice.
 	Tell func(Word)
 
 	told Word
 }
 
-// List has one node's waiting people. It is safe for concurrent use.
+// List has a node's waiting people. It is safe for concurrent use.
 type List struct {
-	// Dead reports whether a pin's text names a media node known to be dead. Its people keep their places for Grace.
+	// Dead: the pin names a dead media node. Its people keep their places for Grace.
 	Dead  func(pin string) bool
 	Grace time.Duration
 
-	mu    sync.Mutex // guards rooms
+	mu    sync.Mutex
 	rooms map[ring.RoomID]*line
 }
 
 type line struct {
 	people map[*Member]struct{}
-	roster string    // of the last answer
-	owing  string    // of the last answer
-	since  time.Time // when it was first seen; zero: it does not owe
-	dead   time.Time // when its node, or the roster's, was first known to be dead; zero: alive
+	roster string
+	owing  string
+	since  time.Time // when owing was first seen
+	dead   time.Time // when its media node was first found dead; zero: alive
 }
 
-// Add puts in a person who was told of place.
+// Add needs the place that w was told.
 func (l *List) Add(w *Member, place Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *List) Remove(w *Member) (last bool) {
 	return true
 }
 
-// Len is how many wait.
+// Len counts people.
 func (l *List) Len() (people int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *line) deadPin(now time.Time, l *List) string {
 	return ""
 }
 
-// Owed means that the room's media node owes the store who is there.
+// Owed: the room's media node owes the store its roster.
 type Owed struct {
 	Room ring.RoomID
 	Pin  string
@@ -134,7 +134,7 @@ type Owed struct {
 // Longer than a media node takes to write.
 const owesAfter = 3 * time.Second
 
-// Owing lists rooms that people wait for and whose media nodes should have written.
+// Owing lists rooms whose media nodes should have written.
 func (l *List) Owing(now time.Time) (list []Owed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *List) Owing(now time.Time) (list []Owed) {
 	return list
 }
 
-// Heard tells people the store's answers. Silent rooms are told nothing.
+// Heard tells people the store's answers.
 func (l *List) Heard(asked []Asked, answers []Checked) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +169,7 @@ func (l *List) Heard(asked []Asked, answers []Checked) {
 		for w := range room.people {
 			code, ok := places[w.Identity]
 			if !ok {
-				continue // came meanwhile
+				continue
 			}
 			word := Word{Code: code, Place: Place{Position: max(code, 0), Reason: answer.Reason, Pace: answer.Pace}}
 			if code > 0 && w.told.Place.Position == code && w.told.Place.Reason == answer.Reason && answer.Reason != NoCapacity {

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// NoCap is the cap of a room that anybody may enter.
+// NoCap: anybody may enter.
 const NoCap = -1
 
-// CheckInEvery is how often a node checks in for its waiting people. Who misses ten is dropped.
+// CheckInEvery: who misses ten check-ins is dropped.
 const CheckInEvery = time.Second
 
 // ErrDoor comes with a pin: the room's cap decides who enters.
@@ -27,31 +27,31 @@ type Reason string
 // The reasons.
 const (
 	Full       Reason = "full"
-	Closed     Reason = "closed"      // nobody enters but by a moderator
-	NoCapacity Reason = "no_capacity" // no media node has headroom for the room
+	Closed     Reason = "closed" // only moderators let people in
+	NoCapacity Reason = "no_capacity"
 )
 
-// Entry is a person who asks to enter a room.
+// Entry is a person at a room's door.
 type Entry struct {
 	Identity string
-	Name     string        // as shown to who runs the room
-	Cap      int           // of the token, NoCap for none
-	Usual    int           // the server's, 0 for none
-	Host     bool          // runs the room: closed doors are open
-	Wait     bool          // else nobody is put into the line
-	Ticket   int64         // from an earlier answer, for a store that forgot; 0: none
-	Hold     time.Duration // no media node for the room: nobody is let in for so long
+	Name     string
+	Cap      int           // of the token, or NoCap
+	Usual    int           // the server's; 0: none
+	Host     bool          // enters closed rooms
+	Wait     bool          // else Refused
+	Ticket   int64         // from an earlier answer; 0: none
+	Hold     time.Duration // nobody is let in for so long
 }
 
-// Outcome is what became of an Entry.
+// Outcome is an Entry's.
 type Outcome int
 
 // The outcomes.
 const (
-	Refused Outcome = iota // no place, no waiting
+	Refused Outcome = iota
 	Waiting
-	Admitted // a place is reserved until the roster shows the person
-	Inside   // the person has a place already
+	Admitted // a place is reserved
+	Inside   // had a place already
 )
 
 // Answer is to an Entry.
@@ -59,11 +59,11 @@ type Answer struct {
 	Outcome Outcome
 	Place   Place
 	Ticket  int64
-	Roster  bool   // the roster is written
-	Owing   string // as of Checked
+	Roster  bool   // written
+	Owing   string // see Checked
 }
 
-// WaitError is an Answer that lets nobody in.
+// WaitError lets nobody in.
 type WaitError struct{ Answer Answer }
 
 func (e *WaitError) Error() string { return "the room is " + string(e.Answer.Place.Reason) }
@@ -75,16 +75,15 @@ type Place struct {
 	Pace     Pace
 }
 
-// Pace is how fast a line moved of late.
+// Pace is how fast a line moved.
 type Pace struct {
-	Left  int           // let in from the line
-	Since time.Duration // the first of them
+	Left  int           // let in
+	Since time.Duration // since the first of them
 }
 
-// Fewer are chance.
 const atLeast = 3
 
-// Estimate is how long a position waits at that pace, 0 without a basis. It grows while a line stands.
+// Estimate is how long a position waits at that pace; 0: unknown.
 func (p Pace) Estimate(position int) time.Duration {
 	if p.Left < atLeast || p.Since <= 0 || position < 1 {
 		return 0
@@ -92,18 +91,18 @@ func (p Pace) Estimate(position int) time.Duration {
 	return time.Duration(position) * p.Since / time.Duration(p.Left)
 }
 
-// Asked are one room's people who wait at a node.
+// Asked are a room's people who wait at a node.
 type Asked struct {
 	Room  ring.RoomID
-	Cap   int // the lowest of their tokens', NoCap for none
+	Cap   int // their lowest, or NoCap
 	Usual int
-	Dead  string   // text of the pin, or else the roster's, if its media node is dead past the grace time
-	Who   []string // identities
+	Dead  string // the pin of a media node that is dead past Grace
+	Who   []string
 }
 
-// What became of somebody who checked in.
+// Answers to a check-in.
 const (
-	Gone       = 0 // the store does not know the person
+	Gone       = 0 // unknown to the store
 	LetIn      = -1
 	TurnedAway = -2
 )
@@ -113,53 +112,52 @@ type Checked struct {
 	Room   ring.RoomID
 	Reason Reason
 	Pace   Pace
-	Roster string // text of the pin that wrote the roster; "": none
-	// Owing is the text of a pin whose media node has not written who is there. Until then people let in count.
+	Roster string // its pin; "": none
+	// Owing is the pin of a media node that has not written its roster.
 	Owing  string
-	Places []int // for each of Who: position, or Gone, LetIn or TurnedAway
+	Places []int // of each Who, as Word.Code
 	Err    error
 }
 
-// Deed is by a moderator, or by a node for a person.
+// Deed is a moderator's or a signaling node's.
 type Deed string
 
 // The deeds.
 const (
 	Look    Deed = "look"
-	Admit   Deed = "admit"   // in front of all others
+	Admit   Deed = "admit"   // before all others
 	Turn    Deed = "turn"    // away
 	Quit    Deed = "quit"    // the line, by the person
 	Release Deed = "release" // an unused admission
-	Keep    Deed = "keep"    // the place of somebody who leaves, for 10 s
+	Keep    Deed = "keep"    // a leaving person's place, for 10 s
 	Open    Deed = "open"    // the room found a media node
 	Change  Deed = "change"  // cap and closed
 )
 
-// Order is a deed at a room's door.
+// Order is a deed at a door.
 type Order struct {
 	Deed     Deed
 	Identity string
 	Cap      *int  // nil leaves it; NoCap lifts it
 	Closed   *bool // nil leaves it
-	// Vacant is an owing pin whose media node says that the room is empty. Over: nor can anybody of an earlier one
-	// come.
+	// Vacant is an owing pin of an empty room. Over: nor can anybody of an earlier pin come.
 	Vacant string
 	Over   bool
 }
 
-// Door is a room's, with the first who wait.
+// Door is a room's, with the first waiters.
 type Door struct {
-	Done   bool // there was such a person
-	Cap    int  // that counts
+	Done   bool // the person was there
+	Cap    int  // in force
 	Closed bool
 	Inside int // people with a place
 	Length int
 	Pace   Pace
-	Pin    string // the room's, as text; "" for none
+	Pin    string // the room's; "": none
 	Line   []Waiter
 }
 
-// Waiter is somebody in the line.
+// Waiter is a person in the line.
 type Waiter struct {
 	Identity string
 	Name     string

@@ -18,66 +18,65 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Config has its reasons in DefaultConfig. Shares are of a node's ceiling.
+// Config has its reasons in DefaultConfig. Shares are of a ceiling.
 type Config struct {
-	// A node above Hot for HotFor is relieved until it is below Cool.
+	// A node above Hot for HotFor is relieved to Cool.
 	Hot, Cool float64
 	HotFor    time.Duration
 	// A node above Least, and Uneven above the cluster for UnevenFor, is relieved to half of Uneven.
 	Uneven, Least float64
 	UnevenFor     time.Duration
-	// Margin: a target must be so much cooler than the source afterwards.
+	// Margin: a target is so much cooler than the source afterwards.
 	Margin float64
-	// AtOnce is how many rooms move at a time.
+	// AtOnce bounds rooms under way.
 	AtOnce int
-	// Rest is how long a room stays after a move.
+	// Rest is from one move of a room to the next.
 	Rest time.Duration
-	// Reported: for so long after a move loads may not show it.
+	// Reported: loads show a move within it.
 	Reported time.Duration
 }
 
-// DefaultConfig is a cluster's.
+// DefaultConfig is the binary's.
 func DefaultConfig() Config {
 	return Config{
-		// Rooms leave before pictures suffer; placement at 60 % load does not set it off.
+		// Before pictures suffer, but above placement's 60 %.
 		Hot: 0.85, Cool: 0.75, HotFor: 10 * time.Second,
-		// After a scale-up, when nobody suffers.
+		// After a scale-up.
 		Uneven: 0.25, Least: 0.40, UnevenFor: time.Minute,
-		// Above the errors of two load reports.
+		// Above load reports' errors.
 		Margin: 0.05,
-		// Each move costs its people two connections for seconds.
+		// A move costs its people two connections for seconds.
 		AtOnce: 2,
 		Rest:   5 * time.Minute, Reported: 3 * time.Second,
 	}
 }
 
-// Node is a media node's last load report.
+// Node is a media node's load report.
 type Node struct {
 	ID            ring.NodeID
-	Open          bool // heard, and not draining
+	Open          bool // heard, not draining
 	Load, Ceiling headroom.Egress
-	Limited       bool // holds pictures back: hot at any load, no target
+	Limited       bool // holds pictures back: hot, no target
 
-	source bool // of a move that the load may not show: no target
+	source bool // of a recent move: no target
 }
 
 func (n Node) known() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0 && n.Load != headroom.Egress{}
 }
 
-// A node without load has reported a ceiling.
 func (n Node) takes() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0
 }
 
-// Room may move. Sends is measured; leave other rooms out.
+// Room may move. Sends is measured.
 type Room struct {
 	ID    ring.RoomID
 	On    ring.NodeID
 	Sends headroom.Egress
 }
 
-// Move is a room that should go, and why.
+// Move is a room to be moved.
 type Move struct {
 	Room     ring.RoomID
 	From, To ring.NodeID
@@ -95,19 +94,19 @@ type heat struct {
 	relieving bool
 }
 
-// Relief remembers how long nodes have been hot, and its moves. It is not safe for concurrent use.
+// Relief remembers heat and moves. It is not safe for concurrent use.
 type Relief struct {
 	config      Config
 	hot, uneven map[ring.NodeID]heat
 	moves       map[ring.RoomID]begun
 }
 
-// New begins with cool nodes.
+// New starts nothing.
 func New(config Config) *Relief {
 	return &Relief{config: config, hot: map[ring.NodeID]heat{}, uneven: map[ring.NodeID]heat{}, moves: map[ring.RoomID]begun{}}
 }
 
-// Ended is told of each move that Next returned, done or not.
+// Ended must follow each move of Next, done or not.
 func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	if m, ok := r.moves[room]; ok && m.ended.IsZero() {
 		m.ended = now
@@ -115,11 +114,10 @@ func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	}
 }
 
-// Next returns moves to begin now. Without rooms it only learns how long nodes are hot.
+// Next returns moves to begin. Without rooms it only learns heat.
 func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	nodes, free := r.reckon(now, nodes)
 	mean := share(nodes)
-	// The hottest gets the free places.
 	slices.SortFunc(nodes, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(heatOf(b), heatOf(a)), cmp.Compare(a.ID, b.ID))
 	})
@@ -140,7 +138,7 @@ func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	return out
 }
 
-// reckon adds what reports may not show yet and forgets old moves. It returns how many may begin.
+// reckon adds unreported moves.
 func (r *Relief) reckon(now time.Time, nodes []Node) ([]Node, int) {
 	nodes, free := slices.Clone(nodes), r.config.AtOnce
 	for room, m := range r.moves {
@@ -202,7 +200,7 @@ func heatOf(n Node) float64 {
 	return n.Load.Share(n.Ceiling)
 }
 
-// line is the share to come down to, and why; no reason: stay.
+// line is the share to come down to; no why: stay.
 func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why string) {
 	c, at := r.config, heatOf(n)
 	heat := at
@@ -224,7 +222,7 @@ func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why stri
 	}
 }
 
-// crossed: above the upper line for long enough, and not at the lower one since.
+// crossed: above upper for long, and not at lower since.
 func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, lower float64, long time.Duration) bool {
 	h, warm := of[id]
 	switch {
@@ -241,7 +239,6 @@ func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, 
 	return h.relieving
 }
 
-// rested are rooms that have not moved lately.
 func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	for _, room := range rooms {
 		if _, moved := r.moves[room.ID]; !moved && room.On == on && room.Sends != (headroom.Egress{}) {
@@ -251,8 +248,7 @@ func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	return out
 }
 
-// choose reaches the share by few rooms: the largest, and last the smallest that suffices. One that does not suffice
-// still helps.
+// choose takes the largest rooms, and last the smallest that suffices.
 func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) (out []Move) {
 	nodes = slices.Clone(nodes)
 	i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == from })
@@ -278,7 +274,7 @@ func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) 
 	return out
 }
 
-// weight is what the room takes of the scarcer dimension.
+// weight is of the scarcer dimension.
 func weight(n Node, room Room) float64 {
 	if float64(n.Load.PacketsPerSecond)/float64(n.Ceiling.PacketsPerSecond) > float64(n.Load.BitsPerSecond)/float64(n.Ceiling.BitsPerSecond) {
 		return float64(room.Sends.PacketsPerSecond)
@@ -286,7 +282,6 @@ func weight(n Node, room Room) float64 {
 	return float64(room.Sends.BitsPerSecond)
 }
 
-// coolest is the coolest node with the room, if it is cool enough.
 func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bool) {
 	after := nodes[from].Load.Minus(room.Sends).Share(nodes[from].Ceiling)
 	least := min(after-c.Margin, c.Cool)

@@ -12,13 +12,13 @@ import (
 
 const (
 	maxCachedRooms = 16_384
-	// One damaged pin must not push all epochs towards the largest.
+	// A damaged pin must not push all epochs to the largest.
 	maxClockLead = 30 * 24 * time.Hour
 )
 
 // Cache is safe for concurrent use. The zero value is empty.
 type Cache struct {
-	Clock func() time.Time // of epochs; nil is time.Now
+	Clock func() time.Time // nil: time.Now
 
 	mu      sync.Mutex
 	highest uint64
@@ -28,11 +28,11 @@ type Cache struct {
 
 type cacheEntry struct {
 	pin      pin.Pin
-	verified pin.Incarnation // in which owners confirmed the pin; 0: none
-	at       time.Time       // when the store last showed it
+	verified pin.Incarnation // by owners; 0: not
+	at       time.Time       // of the store's answer
 }
 
-// Note remembers p, or only its fence, if it is the room's highest.
+// Note remembers p, or its fence, if it is the room's highest.
 func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,13 +49,13 @@ func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// IsVerified reports whether owners confirmed p in incarnation in; never for 0.
+// IsVerified is false for incarnation 0.
 func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := c.get(room)
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// IsRecent reports whether the store showed p within that time.
+// IsRecent: the store showed p within that time.
 func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := c.get(room)
 	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within
@@ -95,7 +95,7 @@ func (c *Cache) get(room ring.RoomID) cacheEntry {
 	return c.look(room)
 }
 
-// Of returns the room's highest pin, perhaps only its fence.
+// Of returns the highest pin, perhaps only its fence.
 func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
 
 // FreshEpoch is in Unix milliseconds, but above every epoch seen.
@@ -112,7 +112,7 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch is for a move of p: above all known pins of room.
+// NextEpoch is above p and all known pins of room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }

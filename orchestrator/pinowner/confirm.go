@@ -18,9 +18,8 @@ var (
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm must come before a room opens or takes a new peer. It returns nil for an open room confirmed in the last 15
-// s, if the store confirms p now, or if the store is silent and a gossip majority is in sight. Else a
-// *pin.FencedError (OpenRooms was told), or an error that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
+// Confirm must come before a room opens or takes a new peer. A gossip majority replaces a silent store. Errors:
+// *pin.FencedError (OpenRooms was told), or one that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -34,7 +33,7 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 		return own.unlessTrusted(held, own.confirmOpen(ctx, held))
 	}
 	answer, stands := own.mayOpen(held), false
-	defer func() { answer(stands) }() // others wait for it, also after a panic
+	defer func() { answer(stands) }() // also after a panic
 	err := own.unlessTrusted(held, own.confirmOpening(ctx, held))
 	if stands = err == nil; stands {
 		own.recheckSoon()
@@ -42,13 +41,13 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 	return err
 }
 
-// No majority vouches for a pin below one served here.
+// A majority does not confirm a pin below one served here.
 func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	known := own.cache.Of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
-	case errors.Is(err, pin.ErrLater): // our majority cannot read it either
+	case errors.Is(err, pin.ErrLater):
 		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)
 	case errors.Is(err, errDamaged):
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
@@ -66,7 +65,7 @@ func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	}
 }
 
-// It writes, because a store that refuses writes may show an old pin.
+// It writes: a store that refuses writes may show an old pin.
 func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := own.start()
 	found, err := own.pins.Refresh(ctx, []pin.Holding{held}, always)
@@ -86,10 +85,9 @@ func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	return nil
 }
 
-// It prolongs the pin, which must not expire meanwhile.
 func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
-		// The store lost data. The signaling node moves the pin above both.
+		// The store lost data. The signaling node writes a pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
 	began, pauses := own.start()
@@ -105,12 +103,11 @@ func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 		return nil
 	case held.Pin.Fence.Less(stands.Fence):
 		return own.fencedOpening(ctx, held, stands)
-	default: // nothing, or a lower pin
+	default:
 		return fmt.Errorf("room %s: %w", held.Room, pin.ErrMissing)
 	}
 }
 
-// fencedOpening ends an opening under a replaced pin.
 func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
 	for _, ours := range own.rooms.Held() {
 		if ours.Room != opening.Room {
@@ -122,7 +119,7 @@ func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher
 		} else if err != nil {
 			return err
 		}
-		if !opening.Pin.Fence.Less(stands.Fence) { // the store lost data again
+		if !opening.Pin.Fence.Less(stands.Fence) {
 			return fmt.Errorf("room %s: %w", opening.Room, pin.ErrMissing)
 		}
 		return &pin.FencedError{Room: opening.Room, Current: stands}
@@ -143,7 +140,7 @@ func (own *Owner) start() (began time.Time, pauses uint64) {
 	return time.Now(), own.pauses
 }
 
-// confirm is false if this process paused since began.
+// confirm is false after a pause.
 func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()
@@ -151,7 +148,7 @@ func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolong
 	if pauses != own.pauses {
 		return false
 	}
-	// A lower pin's answer must not undo a higher one's confirmation.
+	// A late answer must not undo a higher pin's confirmation.
 	if c, ok := own.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {

@@ -9,18 +9,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// opening is a pin that Confirm was asked for.
 type opening struct {
 	pin     pin.Pin
-	at      time.Time       // of the last question
-	asking  []chan struct{} // calls under way; closed when they end
-	allowed bool            // by Confirm
+	at      time.Time
+	asking  []chan struct{}
+	allowed bool
 }
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open. It waits up to 300 ms for calls of Confirm,
-// which may have read the store before the caller wrote.
+// Opening returns the highest pin under which room may open. It waits for calls of Confirm, which may have read the
+// store before the caller wrote.
 func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
@@ -46,7 +45,6 @@ func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error
 	return top, nil
 }
 
-// mayOpen begins a call of Confirm; answer ends it.
 func (own *Owner) mayOpen(h pin.Holding) (answer func(leave bool)) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -101,7 +99,7 @@ func (own *Owner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	own.opening[room] = left
 }
 
-// forget returns the open rooms, then the confirmed openings: a pin that the store never showed must not be written.
+// forget returns open rooms, then confirmed openings: a pin that the store never showed must not be written.
 func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {

@@ -29,42 +29,37 @@ type OpenRooms interface {
 
 // LeaseStore is a pin owner's store.
 type LeaseStore interface {
-	// Refresh returns what is current for each of held. It prolongs due pins, claims missing ones again under the
-	// same epoch, and overwrites none. After an error nothing is known.
+	// Refresh returns the current pin of each held. It prolongs due pins, writes missing ones again, and overwrites
+	// none. After an error nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes, or an error if some do not. Later writes are in
-	// these or later ones.
+	// Incarnations returns those of all masters that take writes; an error: some do not. Later writes are in these or
+	// later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	// Swap is orchestrator.PinStore's.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
-	// Prolong returns the current pin or none, and renews its life.
+	// Prolong renews the current pin's life, and returns the pin or none.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
-// Rosters are what else the store has of open rooms.
+// Rosters are open rooms' rosters in the store.
 type Rosters interface {
-	// Renew writes a room's again. It must not block.
+	// Renew writes one again. It must not block.
 	Renew(room ring.RoomID)
 	// Rewrite writes all. After an error the store may lack some.
 	Rewrite(ctx context.Context) error
 }
 
 const (
-	// Three refreshes: a short outage stops nobody.
-	confirmedFor = 15 * time.Second
-	// Later: this process was stopped.
+	// Three refreshes.
+	confirmedFor   = 15 * time.Second
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
-	// After a pause the view is old until some probe rounds later.
+	// After a pause the view is old for some probe rounds.
 	majorityRestsFor = 10 * time.Second
-	// An empty store needs its pins before people join.
-	retryEvery = 200 * time.Millisecond
-	// Until a data loss is noticed, joins are slow.
-	checkEvery = time.Second
-	// One lost answer is no outage.
-	silentFor = 3 * time.Second
-	// The pin may move while the room opens.
-	recheckAfter = 100 * time.Millisecond
+	retryEvery       = 200 * time.Millisecond
+	checkEvery       = time.Second
+	silentFor        = 3 * time.Second
+	recheckAfter     = 100 * time.Millisecond
 	// A pin's life.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
@@ -73,15 +68,15 @@ const (
 
 // Config has its reasons in DefaultConfig.
 type Config struct {
-	// RefreshEvery is the mean interval.
+	// RefreshEvery is a mean.
 	RefreshEvery time.Duration
-	// ProlongEvery is a small part of a pin's life; other refreshes only read.
+	// ProlongEvery is a small part of a pin's life.
 	ProlongEvery time.Duration
-	// Majority reports a gossip majority, which stands in for a silent store; nil: never.
+	// Majority reports a gossip majority, which replaces a silent store; nil: never.
 	Majority func() bool
-	// Rosters are written again when the store may have lost them, before the node is synced; nil: none.
+	// Rosters are rewritten before the node is synced; nil: none.
 	Rosters Rosters
-	// Panics counts rounds that panic; nil: its own.
+	// Panics counts panics; nil: its own.
 	Panics *panics.Guard
 }
 
@@ -91,16 +86,16 @@ func DefaultConfig() Config {
 	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
-// Owner keeps the pins of a media node's rooms. It is safe for concurrent use.
+// Owner is a media node's. It is safe for concurrent use.
 type Owner struct {
 	pins  LeaseStore
 	rooms OpenRooms
 	cfg   Config
 	log   *slog.Logger
-	kick  chan struct{} // the schedule has changed
+	kick  chan struct{} // wakes Run
 	cache pincache.Cache
 
-	laterLogs *loglimit.Limiter // of later versions' pins
+	laterLogs *loglimit.Limiter
 
 	mu        sync.Mutex
 	confirmed map[ring.RoomID]confirmation
@@ -110,13 +105,13 @@ type Owner struct {
 	heard     time.Time
 	fastUntil time.Time
 	heartbeat time.Time
-	paused    time.Time // last noticed
-	pauses    uint64    // an answer that spans one confirms nothing
+	paused    time.Time
+	pauses    uint64 // an answer across one confirms nothing
 }
 
 type confirmation struct {
 	pin       pin.Pin
-	at        time.Time // of the question, not of the answer
+	at        time.Time // of the question
 	prolonged time.Time
 }
 
@@ -137,7 +132,7 @@ type noRosters struct{}
 func (noRosters) Renew(ring.RoomID)             {}
 func (noRosters) Rewrite(context.Context) error { return nil }
 
-// Synced returns the incarnations with all pins and rosters of this node; none after 15 s without the store.
+// Synced returns the incarnations with all pins and rosters of this node; none after confirmedFor without the store.
 func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()

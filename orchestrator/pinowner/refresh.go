@@ -19,8 +19,7 @@ var (
 
 const maxSteps = 4
 
-// Refresh checks all pins and marks them as synced. While a master may refuse writes it prolongs all: a cut-off
-// master shows old pins.
+// Refresh checks all pins. While a master may refuse writes it prolongs all: a cut-off master shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -74,7 +73,7 @@ func (own *Owner) recheckSoon() {
 	}
 }
 
-// recheck checks rooms that opened a moment ago.
+// The pin may have moved while the room opened.
 func (own *Owner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -100,7 +99,7 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check returns up to three reasons to doubt pins, or an error: nothing was learned. held begins with open rooms.
+// After an error nothing was learned. held begins with open rooms.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -118,7 +117,7 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 			if f.Prolonged || f.Rewritten || f.Stands != held[i].Pin {
 				own.cfg.Rosters.Renew(held[i].Room)
 			}
-		case err == nil: // Confirm does it
+		case err == nil:
 		case errors.Is(err, pin.ErrFenced): // OpenRooms was told
 		case errors.Is(err, errDamaged):
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
@@ -131,8 +130,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open
-// room's lower pin is replaced; one whose maker ignored ours is reclaimed.
+// judge replaces an open room's lower pin, and reclaims one whose maker ignored ours. A *pin.FencedError: OpenRooms
+// was told. Other errors: unknown.
 func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
@@ -179,7 +178,6 @@ func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
 }
 
-// Else each refresh of each such room would log a line.
 func (own *Owner) logLater(room ring.RoomID, err error) {
 	if unlogged, ok := own.laterLogs.Next(); ok {
 		own.log.Warn("pin of a newer node left alone: this node keeps the room open, and takes nobody new in it", "room", room, "error", err, "unlogged", unlogged)

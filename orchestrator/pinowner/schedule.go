@@ -10,11 +10,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A zero recheck is never.
 type schedule struct {
 	refresh time.Time
-	recheck time.Time
-	check   time.Time // of the store's incarnations
+	recheck time.Time // zero: never
+	check   time.Time
 }
 
 func (s schedule) next() time.Time {
@@ -27,13 +26,13 @@ func (s schedule) next() time.Time {
 	return first
 }
 
-// Run refreshes until ctx ends; at once after a pause or data loss. It returns nil.
+// Run refreshes until ctx ends, and returns nil.
 func (own *Owner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { own.watchPauses(ctx) })
 	defer watch.Wait()
 	failing := false
-	timer := time.NewTimer(0) // rooms may be open already
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -49,7 +48,6 @@ func (own *Owner) Run(ctx context.Context) error {
 	}
 }
 
-// round reports whether refreshing fails.
 func (own *Owner) round(ctx context.Context, failing bool) bool {
 	now, plan := time.Now(), own.planned()
 	switch {
@@ -58,7 +56,7 @@ func (own *Owner) round(ctx context.Context, failing bool) bool {
 		if ctx.Err() != nil {
 			return failing
 		}
-		if (err != nil) != failing { // one line per change
+		if (err != nil) != failing {
 			failing = err != nil
 			own.log.Warn("refresh of pins", "failing", failing, "error", err)
 		}
@@ -76,7 +74,7 @@ func (own *Owner) planned() schedule {
 }
 
 func (own *Owner) refreshed(away bool) {
-	// Drawn as nonces are, which tests can repeat.
+	// Tests can repeat nonces.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -132,7 +130,6 @@ func (own *Owner) watchPauses(ctx context.Context) {
 	}
 }
 
-// noticePause drops all confirmations.
 func (own *Owner) noticePause() {
 	now := time.Now()
 	own.mu.Lock()

@@ -26,11 +26,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// authority has certificates made by a certificate authority. It asks at the start and in the background, never while a client waits.
+// authority gets certificates from a certificate authority, at the start and in the background, never while a client waits.
 type authority struct {
 	manager  *autocert.Manager
 	dir      string
-	names    map[string]*atomic.Pointer[tls.Certificate] // nil inside until there is one
+	names    map[string]*atomic.Pointer[tls.Certificate] // nil inside until certified
 	stranger tls.Certificate
 }
 
@@ -38,7 +38,7 @@ const (
 	// authorityFirst is longer than the minute for which autocert remembers a failure. Authorities count failures by the hour.
 	authorityFirst = 2 * time.Minute
 	authorityMost  = 30 * time.Minute
-	// renewalLook is how often a certificate that was renewed in the background is put in use.
+	// renewalLook is how often renewed certificates are looked for.
 	renewalLook = 5 * time.Second
 )
 
@@ -68,7 +68,7 @@ func newAuthority(hosts []string, directory, dir string) (*authority, error) {
 	return a, err
 }
 
-// config answers the authority's check at this port (TLS-ALPN-01, RFC 8737) beside serving the certificates.
+// config also answers the authority's check at this port (TLS-ALPN-01, RFC 8737).
 func (a *authority) config() *tls.Config {
 	check := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{acme.ALPNProto}, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if a.names[hello.ServerName] == nil {
@@ -84,8 +84,8 @@ func (a *authority) config() *tls.Config {
 	}}
 }
 
-// get serves who asks for no name of ours, such as a balancer's health check by address, with a certificate that nobody trusts.
-// A node without its certificate yet is thereby ready, and gets the check that is to make it one.
+// Without a name of ours, as in a balancer's health check by address, get serves an untrusted certificate. So a node is ready before its
+// first certificate, and gets the check that leads to it.
 func (a *authority) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	current := a.names[strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))]
 	if current == nil {
@@ -100,8 +100,8 @@ func (a *authority) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 // overHTTP answers the authority's check without TLS (HTTP-01) and leaves the rest to next.
 func (a *authority) overHTTP(next http.Handler) http.Handler { return a.manager.HTTPHandler(next) }
 
-// watch asks until there is a certificate for each name, and puts renewed ones in use. A request that is under way when ctx ends is
-// left to itself: autocert cannot be told to stop.
+// watch asks until each name has a certificate, and puts renewed ones in use. A request under way at ctx's end goes on: autocert cannot
+// be stopped.
 func (a *authority) watch(ctx context.Context, log *slog.Logger) error {
 	var each sync.WaitGroup
 	for host, current := range a.names {
@@ -149,7 +149,7 @@ func unrenewed(cert *x509.Certificate, now time.Time) bool {
 	return cert.NotAfter.Sub(now) < cert.NotAfter.Sub(cert.NotBefore)/6
 }
 
-// ask gives the certificate that is known or kept in the directory, or has one made.
+// ask returns the known or kept certificate, or has one made.
 func (a *authority) ask(ctx context.Context, host string) (*tls.Certificate, error) {
 	type answer struct {
 		cert *tls.Certificate
@@ -157,7 +157,7 @@ func (a *authority) ask(ctx context.Context, host string) (*tls.Certificate, err
 	}
 	done := make(chan answer, 1)
 	go func() {
-		// Every browser of today takes ECDSA.
+		// All browsers take ECDSA.
 		cert, err := a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 		done <- answer{cert, err}
 	}()

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// oneAsks is the directory of certificates. Of the processes that share it one at a time asks the authority about a name: two would
-// overwrite each other's answers to the check, and authorities allow few certificates for one name.
+// oneAsks lets one process at a time ask the authority about a name: two that share the directory would overwrite each other's
+// answers to the check, and authorities allow few certificates for one name.
 type oneAsks struct {
 	autocert.DirCache
 	a *authority
@@ -29,11 +29,11 @@ const (
 
 var errOtherAsks = errors.New("another process that shares the directory asks for it")
 
-// Get is how autocert looks for a certificate before it asks for one, which it does until its ctx ends. While another process asks, a
-// node without a certificate has errOtherAsks, and one that renews waits for what the other gets.
+// Get is called before autocert asks for a certificate, which it does until ctx ends. While another process asks, a node without a
+// certificate gets errOtherAsks, and one that renews waits.
 func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
 	current := c.a.names[name]
-	if current == nil { // no certificate: a token, or the account
+	if current == nil { // a token, or the account
 		return c.DirCache.Get(ctx, name)
 	}
 	for first := current.Load() == nil; ; {
@@ -41,14 +41,14 @@ func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
 		if err != nil && !errors.Is(err, autocert.ErrCacheMiss) {
 			return nil, err
 		}
-		if valid, due := certificateIn(data, time.Now()); valid && (first || !due) { // what is due at the first look is renewed in the background
+		if valid, due := certificateIn(data, time.Now()); valid && (first || !due) { // at first, renewal runs in the background
 			return data, nil
 		}
 		release, locked := c.a.alone(name)
 		switch {
 		case locked == nil:
 			context.AfterFunc(ctx, release)
-			return c.DirCache.Get(ctx, name) // another may have put one there in between
+			return c.DirCache.Get(ctx, name) // another may have put one there meanwhile
 		case first || !errors.Is(locked, errOtherAsks):
 			return nil, locked
 		case !backoff.Sleep(ctx, askingRetry):
@@ -57,7 +57,7 @@ func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// certificateIn tells of a file in autocert's form whether now is in its certificate's time, and in the last third, when autocert renews it.
+// certificateIn reports whether the certificate is valid, and whether autocert would renew it: in its last third.
 func certificateIn(file []byte, now time.Time) (valid, due bool) {
 	pair, err := tls.X509KeyPair(file, file)
 	if err != nil || now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
@@ -67,11 +67,11 @@ func certificateIn(file []byte, now time.Time) (valid, due bool) {
 	return true, pair.Leaf.NotAfter.Sub(now) <= third
 }
 
-// alone keeps others who share the directory from asking at the same time.
+// alone locks a name against others who share the directory.
 func (a *authority) alone(host string) (release func(), err error) {
 	path := filepath.Join(a.dir, host+"+asking")
 	if held, err := os.Stat(path); err == nil && time.Since(held.ModTime()) > askingStale {
-		_ = os.Remove(path) // of a process that died
+		_ = os.Remove(path) // of a dead process
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

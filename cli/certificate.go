@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// certificate is that of two files, which may change while it is in use.
+// certificate is from two files, which may change while it is in use.
 type certificate struct {
 	certFile, keyFile string
 	text              []byte // of both, as last used
 	current           atomic.Pointer[tls.Certificate]
 }
 
-// readCertificate names the flags --NAME-cert and --NAME-key in its errors, which do not contain the key.
+// readCertificate names the flags --NAME-cert and --NAME-key in its errors.
 func readCertificate(name, certFile, keyFile string) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile}
 	if _, err := c.read(); err != nil {
@@ -25,7 +25,7 @@ func readCertificate(name, certFile, keyFile string) (*certificate, error) {
 	return c, nil
 }
 
-// read puts the files in use if they are others than before, and go together.
+// read uses the files if they have changed and go together.
 func (c *certificate) read() (changed bool, err error) {
 	cert, err := readKeyFile(c.certFile)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
 }
 
-// watch reads the files again until ctx ends. What cannot be used is logged once, and the certificate in use stays.
+// watch rereads the files until ctx ends. Bad files are logged once, and the certificate in use stays.
 func (c *certificate) watch(ctx context.Context, log *slog.Logger) error {
 	return reread(ctx, log, "certificate not replaced: the one in use stays", func() error {
 		changed, err := c.read()

@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// wantsHosts reports whether the nodes are to be hosts of their own: for scenarios that hurt cables, and for a soak of
-// our own cluster where that is possible.
+// wantsHosts is true for scenarios that hurt cables, and for a soak of our own cluster where possible.
 func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 	name := chaos.Name(c.Scenario)
 	if hosts.Alone() {
@@ -53,8 +52,7 @@ func runAlone(ctx context.Context) error {
 	return hosts.RunAlone(ctx, self, os.Args[1:]...)
 }
 
-// startHosts starts a development cluster each of whose nodes is a host, but for the balancer, which is here with the
-// people.
+// startHosts starts a development cluster with a host for each node but the balancer, which is here with the people.
 func startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	self, err := ownBinary()
 	if err != nil {

@@ -22,7 +22,7 @@ type logFlags struct {
 
 func (f logFlags) logger(w io.Writer, name string) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(f.LogLevel)) // the parser has checked it
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // checked by the parser
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewJSONHandler(w, options)
 	if f.LogFormat == "text" || (f.LogFormat == "auto" && isTerminal(w)) {
@@ -62,8 +62,7 @@ func checkHostPort(flag, address string) error {
 	return nil
 }
 
-// advertised is what others are told: the wanted host, with the bound port where none is given. An address bound to
-// every interface needs a name.
+// advertised returns the wanted host, with the bound port if none is given. An address bound to every interface needs a name.
 func advertised(wanted string, bound net.Addr) (string, error) {
 	_, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
@@ -84,7 +83,7 @@ func unspecified(address string) bool {
 	return err == nil && (host == "" || (ip != nil && ip.IsUnspecified()))
 }
 
-// lifeline ties a supervised process to its supervisor. It returns what tells the supervisor our addresses.
+// lifeline ties a supervised process to its supervisor. announce tells the supervisor our addresses.
 func lifeline(s streams) (announce func(addresses map[string]string) error) {
 	if !devcluster.Supervised() {
 		return func(map[string]string) error { return nil }

@@ -16,14 +16,14 @@ import (
 
 const (
 	followEvery = 300 * time.Millisecond
-	// followPatience is how long no answer is borne: the signaling node asked may be the next to restart.
+	// followPatience bounds missing answers: the signaling node asked may be the next to restart.
 	followPatience = 15 * time.Second
-	// A drain that is overdue and has not got on for so long is reported as one that cannot finish.
+	// An overdue drain without progress for so long cannot finish.
 	stuckAfter = 15 * time.Second
 )
 
-// drainCommand exits 0 when the node is empty. It exits 1 when the drain cannot finish or was undone, when the node died, or
-// when it no longer follows the drain, which goes on then.
+// drainCommand exits 0 when the node is empty, and 1 when the drain cannot finish or was undone, when the node died, or when it no longer
+// follows the drain, which then goes on.
 type drainCommand struct {
 	serverFlags
 	Node     string        `arg:"" help:"The media node's name. 'nodes' lists them."`
@@ -50,7 +50,7 @@ func (c *drainCommand) Run(ctx context.Context, s streams) error {
 	if c.Deadline < 0 || c.Deadline > 24*time.Hour {
 		return faults(fmt.Errorf("--deadline: %v is not between 0s and 24h", c.Deadline))
 	}
-	body, _ := json.Marshal(map[string]any{"deadlineMs": c.Deadline.Milliseconds(), "keep": c.Keep}) // numbers can be encoded
+	body, _ := json.Marshal(map[string]any{"deadlineMs": c.Deadline.Milliseconds(), "keep": c.Keep}) // never fails
 	first, err := c.ask(ctx, http.MethodPost, c.Node, "", body)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *drainCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// ask sends an order or a question about the drain. A token made from keys is short-lived, so each request gets one of its own.
+// A token made from keys is short-lived, so ask makes one for each request.
 func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body []byte) (drainStatus, error) {
 	given := f.Token
 	defer func() { f.Token = given }()
@@ -95,7 +95,7 @@ func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body [
 	return status, nil
 }
 
-// saidError shows the server's sentence alone.
+// saidError shows only the server's sentence.
 type saidError struct{ *answerError }
 
 func (e *saidError) Error() string { return e.said }
@@ -108,7 +108,7 @@ type drainFollower struct {
 	progress    progress
 	began       time.Time
 	first, last drainStatus
-	moved       time.Time // when last got nearer to the end
+	moved       time.Time // of the last progress
 	seen        bool      // by gossip, which is later than the node's own answer
 }
 
@@ -205,7 +205,7 @@ func (s *drainStatus) line(node string) string {
 	return text
 }
 
-// progress is one line that changes on a terminal, else a line for each change of state.
+// progress rewrites one line on a terminal, else prints a line for each change of state.
 type progress struct {
 	out          io.Writer
 	terminal     bool

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// labCommands are the verbs for development and tests, which a binary built with the tag node lacks.
+// labCommands are missing in a binary built with the tag node.
 type labCommands struct {
 	Dev   devCommand   `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
 	Load  loadCommand  `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
@@ -20,7 +20,7 @@ type labCommands struct {
 	Store storeCommand `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 }
 
-// spokenFor is the exit code of a command that ran elsewhere and has said what there was to say.
+// spokenFor is the exit code of a command that ran elsewhere and has reported.
 func spokenFor(err error) (code int, ok bool) {
 	ended, ok := errors.AsType[*hosts.EndedError](err)
 	if !ok {
@@ -37,7 +37,7 @@ func ownBinary() (string, error) {
 	return path, nil
 }
 
-// seedOr chooses a seed where none is given: short, for it is typed again.
+// seedOr chooses a short seed where none is given: people type it again.
 func seedOr(seed uint64) uint64 {
 	for seed == 0 {
 		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret

@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// prober is orchestrator.Prober over control.
 type prober struct{ pool *control.Pool }
 
-// BootAt tells a refusal from every other silence.
+// BootAt tells a refusal from other silences.
 func (p prober) BootAt(ctx context.Context, address string) (pin.BootID, error) {
 	hello, err := p.pool.HelloAt(ctx, address)
 	if errors.Is(err, control.ErrRefused) {
@@ -23,8 +22,7 @@ func (p prober) BootAt(ctx context.Context, address string) (pin.BootID, error) 
 	return hello.Boot, err
 }
 
-// Holds asks whether the node has the room open. The pooled connection may belong to a dead process; then a new one is
-// made.
+// Holds makes a new connection if the pooled one belongs to a dead process.
 func (p prober) Holds(ctx context.Context, address string, room ring.RoomID) (pin.Pin, error) {
 	client, err := p.pool.Client(address)
 	if err != nil {

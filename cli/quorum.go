@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 )
 
-// forgetDead: an operator who never brings a node back should not lose the majority for good.
+// A node that never comes back must not cost the majority for good.
 const forgetDead = time.Hour
 
 // quorum judges whether this node sees more than half of the nodes that live or died without a goodbye.
@@ -57,7 +57,7 @@ func (q *quorum) majority() bool {
 	return outnumbers(len(view.Nodes)+len(view.Signaling), q.absent(view, time.Now()))
 }
 
-// absent counts the missing, and forgets those who are back or long gone.
+// absent counts the missing, and forgets those back or long gone.
 func (q *quorum) absent(view *cluster.View, now time.Time) int {
 	for name, since := range q.missing {
 		_, back := view.Nodes[name.ID]

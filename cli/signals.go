@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// drains marks a verb for which SIGTERM means: hand over to the others, then end.
+// drains marks a verb that hands over to others on SIGTERM, then ends.
 type drains interface{ drains() }
 
 func (*sfuCommand) drains()       {}
 func (*signalingCommand) drains() {}
 
-// untilSignalled ends ctx by SIGINT, and by SIGTERM unless the verb drains: that gets each SIGTERM from terminate. After ctx has ended
-// a signal ends the process, should it hang.
+// untilSignalled ends ctx by SIGINT, and by SIGTERM unless the verb drains: that gets each SIGTERM from terminate.
+// After ctx has ended, a signal ends the process.
 func untilSignalled(ctx context.Context, draining bool) (_ context.Context, terminate <-chan os.Signal, stop func()) {
 	if !draining {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

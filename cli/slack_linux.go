@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setTimerSlack has the kernel wake the threads of this process up to so much late. A thread hands its slack down to those that it makes,
-// and the Go runtime has made some before main: so the program is begun anew, as the same process. It returns when there is nothing to
-// do, or with an error. A tied process dies with its parent, also when it is stopped: that is the thread's too, and the thread
-// that begins the program anew becomes its first one (prctl(2), PR_SET_PDEATHSIG).
+// setTimerSlack has the kernel wake this process's threads up to so much late. New threads inherit the slack, and the Go runtime has
+// made some before main, so the program is executed again, in the same process. It returns when nothing is to do, or with an error.
+// A tied process dies with its parent, also when stopped: that belongs to the executing thread too (prctl(2), PR_SET_PDEATHSIG).
 func setTimerSlack(slack time.Duration, tied bool) error {
-	runtime.LockOSThread() // The slack is the thread's.
+	runtime.LockOSThread() // the slack is the thread's
 	defer runtime.UnlockOSThread()
 	has := func() (bool, error) {
 		present, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
@@ -28,7 +27,7 @@ func setTimerSlack(slack time.Duration, tied bool) error {
 		return err
 	}
 	if done, err := has(); !done || err != nil {
-		return err // Threads that run in real time have none.
+		return err // real-time threads have none
 	}
 	program, err := os.Executable()
 	if err != nil {

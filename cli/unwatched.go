@@ -13,18 +13,18 @@ import (
 const (
 	// unwatchedFor lets signaling nodes restart; a media node keeps its people for three times as long.
 	unwatchedFor = 10 * time.Second
-	// lingerFor is how long media goes on after the node has left, while its people move.
+	// lingerFor is how long media goes on after the node has left.
 	lingerFor = 5 * time.Second
 )
 
 // errUnwatched ends the process, so that its supervisor starts it again.
 var errUnwatched = errors.New("no signaling node reached the control port, though others were reached: is it blocked?")
 
-// unwatched judges whether a media node is of no use: gossip holds it alive, but no signaling node reaches its control
-// port. Only the node itself can tell that from a signaling node that is cut off.
+// unwatched judges whether gossip holds a media node alive that no signaling node reaches. Only the node itself can tell that from
+// a signaling node that is cut off.
 type unwatched struct {
 	self  ring.NodeID
-	since time.Time // zero while it is not the one to leave
+	since time.Time // zero unless next
 	left  atomic.Bool
 }
 
@@ -41,8 +41,8 @@ func (u *unwatched) leaves(view *cluster.View, now time.Time) bool {
 	return false
 }
 
-// next reports whether this node is the next to leave. It has rooms and nobody watches it, while signaling nodes watch
-// another one that can take rooms. Of several such nodes the one of the lowest id goes, so that one leaves at a time.
+// next reports whether this node is to leave: it has rooms and no watcher, while another node is watched and does not drain.
+// Of several such nodes the lowest id leaves first.
 func (u *unwatched) next(view *cluster.View) bool {
 	idle := func(n cluster.Node) bool { return n.Load.Watchers == 0 && n.Load.Rooms > 0 }
 	if self, live := view.Nodes[u.self]; !live || !idle(self) || len(view.Signaling) == 0 {
@@ -58,7 +58,7 @@ func (u *unwatched) next(view *cluster.View) bool {
 	return refuge
 }
 
-// linger waits until the media may end. It returns why the node left, or nil if it was told to.
+// linger waits for the media's end. It returns errUnwatched if the node left by itself.
 func (u *unwatched) linger(ctx context.Context) error {
 	if !u.left.Load() {
 		return nil

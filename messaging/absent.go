@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// hold retries the batch soon.
 func (r *relay) hold(q *queue, now time.Time) {
 	q.pause = min(max(2*q.pause, backoffBase), backoffMax)
 	q.due = now.Add(q.pause)
 }
 
-// absent holds the batch while the user may be between two nodes.
+// absent waits while the user may be between nodes.
 func (r *relay) absent(q *queue, now time.Time) {
 	if q.missing.IsZero() {
 		q.missing = now
@@ -40,7 +39,7 @@ func (n *Node) Online(user UserID, online, known bool) {
 	for _, q := range queues {
 		switch {
 		case q.missing.IsZero():
-		case !known: // a new cluster: the next miss asks again, until Config.Patience
+		case !known: // the next miss asks again, until Config.Patience
 			q.asked, q.unsure = false, true
 		case !online:
 			n.relay.fail(q, len(q.list), StateOffline)

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// directory knows the holders of some users. It answers for a user once every live node has registered under a view
-// that makes it the user's directory; else a client about to register would miss a message.
+// directory knows its users' holders. It answers once every live node has registered under a view that elects it;
+// else a client about to register would miss a message.
 type directory struct {
 	node    *Node
 	table   table
@@ -16,16 +16,16 @@ type directory struct {
 	asked   time.Time
 	tellers map[Peer]teller
 	dropped map[Peer]uint64 // sessions of holders whose registrations were dropped
-	lag     int             // live nodes not synced under the current view
+	lag     int             // live nodes not synced
 }
 
 type teller struct {
 	number  uint64
 	session uint64
-	synced  uint64 // mark of the view under which it told everything; 0: none
+	synced  uint64 // mark of a complete view; 0: none
 }
 
-// Above the nodes declared dead by mistake at once.
+// Above the nodes falsely declared dead.
 const maxDropped = 1024
 
 func newDirectory(n *Node) *directory {
@@ -85,7 +85,7 @@ func (d *directory) register(from Peer, r Register) {
 	d.node.send(from, Registered{Number: r.Number})
 }
 
-// knows reports whether the table has all of the receiver's clients. An unseen view is newer.
+// An unseen view is newer.
 func (d *directory) knows(r Route) bool {
 	if !slices.ContainsFunc(d.views, func(v *view) bool { return v.mark == r.View }) {
 		return false
@@ -138,7 +138,7 @@ func (d *directory) route(r Route) {
 	}
 }
 
-// tick asks nodes that were declared dead by mistake: they do not know that their registrations were dropped.
+// Nodes falsely declared dead do not know that their registrations were dropped.
 func (d *directory) tick(now time.Time) {
 	if d.lag == 0 || now.Sub(d.asked) < d.node.config.AckAfter/2 {
 		return

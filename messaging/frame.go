@@ -2,10 +2,10 @@ package messaging
 
 import "github.com/holdfast-rtc/holdfast/pin"
 
-// Frame passes between nodes. It may be lost, repeated or reordered.
+// Frame may be lost, repeated or reordered.
 type Frame interface{ frame() }
 
-// Batch is messages from one node to one user; one is under way at a time. Each try that differs has a higher number.
+// Batch is one node's to one user. Each different try has a higher number.
 type Batch struct {
 	Number   uint64
 	Origin   Peer
@@ -17,12 +17,12 @@ type Batch struct {
 type Route struct {
 	Batch
 
-	View    uint64 // mark of the origin's view
-	Overdue bool   // the origin waits for unsettled directories no longer
+	View    uint64 // origin's mark
+	Overdue bool   // waits for no more directories
 	Hops    int    // forwards so far
 }
 
-// Deliver takes a batch to a holder. Holders has all of them.
+// Deliver takes a batch to one of its Holders.
 type Deliver struct {
 	Batch
 
@@ -37,30 +37,30 @@ type Receipt struct {
 	Holders []pin.BootID
 }
 
-// Outcome is a holder's of a batch.
+// Outcome is a holder's.
 type Outcome uint8
 
 // The outcomes.
 const (
-	OutcomeSome Outcome = 1 + iota // one client has it, others may follow
+	OutcomeSome Outcome = 1 + iota // one client has it
 	OutcomeAll                     // each client has it
 	OutcomeNone                    // no client here may get it
-	OutcomeBusy                    // its clients must answer for others first
+	OutcomeBusy                    // clients must answer for others first
 )
 
-// Miss is a directory's answer to the origin: nobody gets the batch.
+// Miss tells the origin that nobody gets the batch.
 type Miss struct {
 	Number    uint64
 	To        UserID
-	Unsettled bool // the directory does not know yet
+	Unsettled bool // unknown yet
 }
 
-// Register tells a directory which users have clients here. Numbers grow.
+// Register tells a directory which users are here. Numbers grow.
 type Register struct {
 	Number   uint64
-	Session  uint64 // grows when everything is told again
-	View     uint64 // mark of the sender's view
-	Complete bool   // the directory now knows all it should under View
+	Session  uint64 // grows when all is told again
+	View     uint64 // sender's mark
+	Complete bool   // all is told under View
 	Here     []Key
 	Gone     []Key
 }
@@ -68,7 +68,7 @@ type Register struct {
 // Registered answers a Register.
 type Registered struct{ Number uint64 }
 
-// Resync asks for all registrations again, unless that was done since Session.
+// Resync asks for all registrations, unless done since Session.
 type Resync struct{ Session uint64 }
 
 func (Route) frame()      {}

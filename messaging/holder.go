@@ -9,7 +9,7 @@ import (
 type local struct {
 	directory Peer
 	clients   []*Client
-	batches   map[source]*handed // the last of each
+	batches   map[source]*handed
 }
 
 // source is another node's queue, with one batch under way.
@@ -18,7 +18,7 @@ type source struct {
 	room   string
 }
 
-// handed is a batch given to clients, who each answer by stream up to a number.
+// handed is a batch at clients, who answer by stream up to a number.
 type handed struct {
 	number  uint64
 	holders []pin.BootID
@@ -69,7 +69,6 @@ func (n *Node) deliver(d Deliver) {
 	}
 }
 
-// give hands the messages over once.
 func (h *handed) give(client *Client, messages []Message) {
 	if _, done := h.given[client]; done {
 		return
@@ -101,7 +100,7 @@ func (n *Node) receipt(origin Peer, number uint64, to UserID, outcome Outcome, h
 	n.send(origin, Receipt{Number: number, To: to, Outcome: outcome, Holders: holders})
 }
 
-// answered settles what a client owes; all if it is gone.
+// answered settles what a client owes.
 func (n *Node) answered(user *local, client *Client, settle func(owes map[stream]uint64) (done, has bool)) {
 	for from, h := range user.batches {
 		owes := h.owed[client]
@@ -142,7 +141,7 @@ func (n *Node) Open(client *Client) {
 	user.clients = append(user.clients, client)
 }
 
-// Close disconnects a client. What it sent is still delivered.
+// Close leaves what the client sent.
 func (n *Node) Close(client *Client) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -163,7 +162,7 @@ func (n *Node) Close(client *Client) {
 	}
 }
 
-// Received says that client has the sender's stream up to seq.
+// Received says that client has the stream up to seq.
 func (n *Node) Received(client *Client, from UserID, name string, seq uint64) {
 	n.mu.Lock()
 	defer n.unlock()

@@ -1,17 +1,15 @@
-// Package messaging carries direct messages between users who are connected to different nodes, without a broker.
+// Package messaging carries direct messages between users at different nodes, without a broker.
 //
-// The directory of a user is the node that rendezvous hashing of the user's name elects; it knows at which nodes
-// (holders) the user has clients. A message goes from the sender's node to the directory, from there to each holder,
-// and the holder's receipt goes straight back: three frames, however many nodes there are.
+// Rendezvous hashing of a user's name elects the user's directory, which knows at which nodes (holders) the user has clients.
+// A message goes from the sender's node to the directory and on to each holder; the receipt goes straight back.
 //
-// It promises, for clients that drop what is not above the highest number seen of a sender's stream:
-//   - A message that was accepted is delivered, or its sender is told that it was not.
+// For clients that drop what is not above the highest number seen of a sender's stream:
+//   - An accepted message is delivered, or its sender is told that it was not.
 //   - No client gets a message twice, nor two messages of one sender's stream out of order.
-//   - When a node comes or goes, only the registrations of users whose directory changed move.
-//   - Every queue is bounded, and a receiver who does not keep up delays nobody else's messages.
+//   - When a node comes or goes, only registrations of users whose directory changed move.
+//   - Every queue is bounded, and a slow receiver delays nobody else's messages.
 //
-// A Node is a state machine without goroutines: the caller gives it frames, ticks and views, and carries its frames. It
-// does not know sockets, tokens or RPC.
+// A Node is a state machine without goroutines: the caller gives it frames, ticks and views, and carries its frames.
 package messaging
 
 import (
@@ -20,19 +18,19 @@ import (
 	"time"
 )
 
-// UserID is a user in the whole cluster.
+// UserID is unique in the cluster.
 type UserID string
 
-// Message is from one user. Its Seq grows in a Stream: one life of the sender's program.
+// Message has a Seq that grows in its Stream, a life of the sender's program.
 type Message struct {
 	From   UserID
-	Name   string // the sender's, for people
+	Name   string // for people
 	Stream string
 	Seq    uint64
 	Kind   string
 	Body   []byte
-	Room   string // only for clients in this room; empty: all
-	At     int64  // Unix milliseconds of the sender's node
+	Room   string // only for this room's clients; empty: all
+	At     int64  // Unix milliseconds
 }
 
 const messageOverhead = 128
@@ -41,10 +39,10 @@ func (m *Message) size() int {
 	return messageOverhead + len(m.From) + len(m.Name) + len(m.Stream) + len(m.Kind) + len(m.Body) + len(m.Room)
 }
 
-// State is what became of a message.
+// State is a message's.
 type State string
 
-// The states. All but StateAccepted are final.
+// All but StateAccepted are final.
 const (
 	StateAccepted  State = "accepted"
 	StateDelivered State = "delivered" // at least one client has it
@@ -63,16 +61,16 @@ type Status struct {
 // Client is one connection here. Hand and Tell must neither block nor call the Node.
 type Client struct {
 	User UserID
-	Room string // if it is in one
+	Room string
 	Hand func(Message)
 	Tell func(Status) // of what it sent
-	// Trusted is not bounded by MaxPerSender: an operator's notice to a room.
+	// Trusted is not bounded by MaxPerSender.
 	Trusted bool
 
 	closed bool // guarded by the Node
 }
 
-// Refusals of Submit; all are ErrFull.
+// All are ErrFull.
 var (
 	ErrFull         = errors.New("too many messages wait")
 	ErrSenderFull   = fmt.Errorf("%w for answers to this sender: wait for some of them", ErrFull)
@@ -80,7 +78,7 @@ var (
 	ErrNodeFull     = fmt.Errorf("%w at this node: try again later", ErrFull)
 )
 
-// Transport sends a frame to another node, or loses it. It must neither block nor call the Node.
+// Transport sends or loses a frame. It must neither block nor call the Node.
 type Transport interface {
 	Send(to Peer, f Frame)
 }
@@ -94,15 +92,15 @@ type Presence interface {
 type Config struct {
 	Now func() time.Time
 
-	// Longer than a round trip to a phone: most retries mean that a node died.
+	// Most retries mean a dead node.
 	RetryAfter time.Duration
-	// An online user without a client is between nodes: pages resume within a second or two.
+	// Pages resume within a second or two.
 	HoldFor time.Duration
-	// From acceptance to gave_up: longer than gossip needs for a death.
+	// From acceptance to gave_up; a death takes gossip less.
 	Patience time.Duration
-	// For the user's other clients, straggles times: in all longer than noticing a death.
+	// For the user's other clients, straggles times.
 	StragglersFor time.Duration
-	// For directories that lack registrations.
+	// For unsettled directories.
 	SettleFor time.Duration
 	// For answers to registrations.
 	AckAfter time.Duration
@@ -113,7 +111,7 @@ type Config struct {
 	MaxUnanswered  int // to one user's clients here
 }
 
-// DefaultConfig is for nodes with tens of thousands of users.
+// DefaultConfig is for tens of thousands of users.
 func DefaultConfig() Config {
 	return Config{
 		Now:            time.Now,
@@ -140,7 +138,7 @@ const (
 	backoffBase = 25 * time.Millisecond
 	backoffMax  = 400 * time.Millisecond
 	straggles   = 6
-	// Forwards while views differ; then the sender retries.
+	// While views differ; then the sender retries.
 	maxHops         = 2
 	rememberedViews = 16
 )

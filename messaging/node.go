@@ -2,7 +2,7 @@ package messaging
 
 import "sync"
 
-// Node sends for its clients, holds them, and is the directory of some users. It is safe for concurrent use.
+// Node is safe for concurrent use.
 type Node struct {
 	self      Peer
 	config    Config
@@ -31,12 +31,12 @@ type Counters struct {
 	Offline       int    `json:"offline"`
 	GaveUp        int    `json:"gaveUp"`
 	Refused       int    `json:"refused"`
-	Retries       int    `json:"retries"`       // batches sent again
-	Forwarded     int    `json:"forwarded"`     // batches, as an old directory
-	Moved         int    `json:"moved"`         // registrations, since a view changed
+	Retries       int    `json:"retries"`       // batches
+	Forwarded     int    `json:"forwarded"`     // as an old directory
+	Moved         int    `json:"moved"`         // registrations, by views
 	Registrations int    `json:"registrations"` // told to directories
-	Malformed     uint64 `json:"malformed"`     // frames refused by the transport
-	Dropped       uint64 `json:"dropped"`       // frames at a full queue
+	Malformed     uint64 `json:"malformed"`
+	Dropped       uint64 `json:"dropped"` // queue full
 }
 
 // New makes a node that is alone.
@@ -52,7 +52,7 @@ func New(self Peer, config Config, transport Transport, presence Presence) *Node
 	return n
 }
 
-// SetPeers replaces the live nodes, this one among them.
+// SetPeers replaces the live nodes, including this one.
 func (n *Node) SetPeers(peers []Peer) {
 	v := newView(peers)
 	n.mu.Lock()
@@ -108,7 +108,7 @@ func (n *Node) Tick() {
 	n.directory.tick(now)
 }
 
-// Counters are as of now.
+// Counters returns the present ones.
 func (n *Node) Counters() Counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// registrar tells directories which users have clients here, each by one frame at a time with the present state.
+// registrar sends one frame at a time to each directory.
 type registrar struct {
 	node   *Node
 	to     map[Peer]*telling
@@ -14,18 +14,17 @@ type registrar struct {
 
 type telling struct {
 	session uint64
-	due     map[UserID]struct{} // to be told
-	synced  uint64              // mark of the view under which everything was told
+	due     map[UserID]struct{}
+	synced  uint64 // mark of a complete view
 
-	number   uint64 // of the frame under way; 0: none
+	number   uint64 // 0: none
 	sent     []UserID
-	view     uint64 // its view if it was complete
+	view     uint64 // if complete
 	deadline time.Time
 }
 
 func newRegistrar(n *Node) *registrar { return &registrar{node: n, to: make(map[Peer]*telling)} }
 
-// change moves users to new directories.
 func (r *registrar) change(v *view, now time.Time) {
 	for peer := range r.to {
 		if !v.has(peer) {

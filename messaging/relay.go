@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// relay keeps this node's messages until they are answered.
+// relay keeps messages until they are answered.
 type relay struct {
 	node     *Node
 	queues   map[address]*queue
-	inFlight map[uint64]*queue // by the batch's number
+	inFlight map[uint64]*queue // by batch number
 	asked    map[UserID][]*queue
 	senders  map[UserID]int // waiting messages
 	late     map[lateness]struct{}
@@ -20,7 +20,7 @@ type relay struct {
 	bytes    int
 }
 
-// lateness: a holder did not answer for a user, and the next batch does not wait for it.
+// The next batch does not wait for this silent holder.
 type lateness struct {
 	user   UserID
 	holder pin.BootID
@@ -35,29 +35,29 @@ type queuedMessage struct {
 	since  time.Time
 }
 
-// address is a receiver, everywhere or in one room: who is not in the room delays nothing else.
+// Who is not in the room delays nothing else.
 type address struct {
 	user UserID
 	room string
 }
 
-// queue is for one address. The first inFlight messages are the batch under way.
+// The first inFlight messages of a queue are the batch under way.
 type queue struct {
 	to       address
 	list     []*queuedMessage
 	inFlight int
-	number   uint64 // of the batch
+	number   uint64
 	tries    int
-	due      time.Time // next try, or end of waiting for stragglers
+	due      time.Time // or end of waiting for stragglers
 
 	holders  []pin.BootID
-	answered map[pin.BootID]struct{} // holders with nothing more to say
+	answered map[pin.BootID]struct{} // nothing more to say
 	some     bool                    // a client has it
 	extra    int                     // tries for other clients
 
-	missing time.Time // since when there is no client; zero: there is one
+	missing time.Time // since there is no client, or zero
 	pause   time.Duration
-	unknown time.Time // since when the directory does not know; zero: it knows
+	unknown time.Time // since the directory does not know, or zero
 	asked   bool
 	unsure  bool // presence could not tell
 }
@@ -66,8 +66,8 @@ func newRelay(n *Node) *relay {
 	return &relay{node: n, queues: make(map[address]*queue), inFlight: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
 }
 
-// Submit takes a message to one user. Unless it returns an error, the sender is told the outcome. A client from another
-// node first repeats, in order, what it was not told of.
+// Submit takes a message to one user; without an error, the sender is told the outcome. A client from another node first repeats
+// unanswered messages in order.
 func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 	n.mu.Lock()
 	defer n.unlock()
@@ -112,7 +112,7 @@ func (l *queuedMessage) sameStream(other *queuedMessage) bool {
 	return l.From == other.From && l.Stream == other.Stream
 }
 
-// repeats reports whether l waits already; its sender is told on the new connection.
+// A repetition's sender is told on the new connection.
 func (r *relay) repeats(q *queue, l *queuedMessage) bool {
 	for i, other := range q.list {
 		if !l.sameStream(other) || l.Seq != other.Seq {
@@ -136,7 +136,7 @@ func (r *relay) tell(l *queuedMessage, to UserID, state State) {
 	l.sender.Tell(Status{To: to, Stream: l.Stream, Seq: l.Seq, State: state})
 }
 
-// send takes the next batch, or the present one again under its number.
+// send takes the next batch, or repeats the present one.
 func (r *relay) send(q *queue, now time.Time) {
 	if q.inFlight == 0 {
 		size := 0
@@ -154,7 +154,7 @@ func (r *relay) send(q *queue, now time.Time) {
 	}
 	q.due = now.Add(r.node.config.RetryAfter)
 	if !q.missing.IsZero() || !q.unknown.IsZero() {
-		q.due = now.Add(2 * backoffMax) // a lost frame would use up the time
+		q.due = now.Add(2 * backoffMax) // a lost frame would take it all
 	}
 	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.inFlight)}
 	for i := range batch.Messages {
@@ -207,7 +207,6 @@ func (r *relay) complete(q *queue) bool {
 	})
 }
 
-// answer tells the senders of the first n messages.
 func (r *relay) answer(q *queue, n int, state State) {
 	for _, l := range q.list[:n] {
 		r.tell(l, q.to.user, state)
@@ -265,8 +264,7 @@ func (r *relay) miss(m Miss, now time.Time) {
 	r.absent(q, now)
 }
 
-// fail gives up the first n messages, and later ones of senders who are gone: these will repeat all elsewhere, and the
-// receiver would drop what comes after its successors.
+// Senders who are gone repeat all elsewhere: fail also gives up their later messages, which would come too late.
 func (r *relay) fail(q *queue, n int, state State) {
 	if q.some {
 		return
@@ -312,7 +310,7 @@ func (r *relay) tick(now time.Time) {
 	}
 }
 
-// straggle tries the user's other clients, perhaps on a dead node, before the next batch goes on without them.
+// straggle tries the user's other clients before the next batch.
 func (r *relay) straggle(q *queue, now time.Time) {
 	if q.extra++; q.extra < straggles {
 		r.send(q, now)
@@ -330,7 +328,7 @@ func (r *relay) straggle(q *queue, now time.Time) {
 	r.finish(q, now)
 }
 
-// change retries what may be lost with a node.
+// change retries what a node may have lost.
 func (r *relay) change(before *view, now time.Time) {
 	clear(r.late)
 	lost := false

@@ -2,11 +2,11 @@ package messaging
 
 import "slices"
 
-// table has each user's holders, nearly always one: 20 bytes and a share of the map.
+// Nearly always one holder: 20 bytes and a share of the map.
 type table struct {
-	users   map[Key]uint32 // a holder's place, or with manyBit one in many
+	users   map[Key]uint32 // a place, or with manyBit one in many
 	many    [][]uint32
-	free    []uint32 // places in many
+	free    []uint32
 	holders []Peer
 	places  map[Peer]uint32
 }

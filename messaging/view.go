@@ -16,9 +16,9 @@ type Peer struct {
 	Boot pin.BootID
 }
 
-// view is the live nodes. It is immutable.
+// view is immutable.
 type view struct {
-	mark  uint64 // of these runs; never 0
+	mark  uint64 // never 0
 	ids   []ring.NodeID
 	peers map[ring.NodeID]Peer
 }
@@ -44,10 +44,10 @@ func (v *view) directory(user UserID) (Peer, bool) {
 	return v.peers[id], ok
 }
 
-// Key stands for a user in directories, which need no names.
+// Key stands for a user.
 type Key [16]byte
 
-// KeyOf is half of a SHA-256: nobody can make two users collide.
+// KeyOf is half of a SHA-256: users do not collide.
 func KeyOf(user UserID) Key {
 	sum := sha256.Sum256([]byte(user))
 	return Key(sum[:16])

@@ -18,12 +18,11 @@ type Reports interface {
 
 const (
 	countEvery = time.Second
-	// A node is overloaded above (mean + few) * much sockets until below (mean + few) * less: neither by chance nor by
-	// turns.
+	// A node is overloaded above (mean + few) * much sockets until below (mean + few) * less: neither by chance nor alternating.
 	fewSockets = 50
 	muchMore   = 1.25
 	littleMore = 1.1
-	// Others' counts are a second or two old: in a rush each node could take itself alone for overloaded.
+	// Others' counts are a second or two old: in a rush each node could seem overloaded.
 	overloadedAfter = 3
 )
 
@@ -33,7 +32,7 @@ type evenness struct {
 	overloaded bool
 }
 
-// count takes the sockets here, of all signaling nodes, and the number of these, this one included.
+// nodes includes this one.
 func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 	mean := float64(all)/float64(nodes) + fewSockets
 	switch {
@@ -48,7 +47,7 @@ func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 	return e.overloaded
 }
 
-// countSockets gossips each change, and marks this node when it is to get no more.
+// countSockets gossips each change, and marks an overloaded node.
 func (s *Server) countSockets(ctx context.Context) {
 	var even evenness
 	var report cluster.Load

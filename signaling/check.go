@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	checksPerSecond = 0.1 // of an identity: each opens a room
+	checksPerSecond = 0.1 // of an identity; each opens a room
 	checkBurst      = 5
 	checkTokenLife  = 3 * time.Minute
 	checkPlaces     = 2 // the page sends to itself
 )
 
-// serveCheck gives a token of a new room for a connection test: the invitation's own room would see it. Who may join no
-// call gets none.
+// serveCheck gives a token of a new room for a connection test, unseen by the invitation's room. Who may join no call gets none.
 func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) {
 	asking, err := s.grantOf(r)
 	if err == nil {

@@ -18,13 +18,13 @@ type Config struct {
 	Node ring.NodeID
 
 	// Dev opens the token endpoint, allows pages from loopback, and answers only to addresses, localhost and Origins.
-	// Never set it where strangers reach the port.
+	// Do not set it where strangers reach the port.
 	Dev bool
 
 	// Origins are more hosts (path.Match patterns with port) whose pages may connect and load the library.
 	Origins []string
 
-	// ICEServers returns a session's; nil: none, as for media nodes with public addresses.
+	// ICEServers returns a session's; nil: none.
 	ICEServers func(session string, now time.Time) (servers []wire.ICEServer, life time.Duration)
 
 	// ResumeGrace is how long after its token's end a session may be resumed.
@@ -32,13 +32,13 @@ type Config struct {
 
 	DemandRoomCreate bool
 
-	// InviteURL is an application's, which gives tokens; {room} stands for the room. Empty: invitations in dev only.
+	// InviteURL is an application's, which gives tokens; {room} is replaced. Empty: invitations in dev only.
 	InviteURL string
 
-	// ExpectedSize is for tokens that say nothing; 0 is headroom.DefaultPeople.
+	// ExpectedSize is for tokens without one; 0 is headroom.DefaultPeople.
 	ExpectedSize int
 
-	// MaxParticipants is for tokens that say nothing; 0 is no cap.
+	// MaxParticipants is for tokens without one; 0 is no cap.
 	MaxParticipants int
 
 	TrustedProxies []netip.Prefix // by X-Forwarded-For
@@ -75,14 +75,14 @@ type Config struct {
 const (
 	// coder/websocket waits 5 s for the other side.
 	shutdownLimit = 6 * time.Second
-	// Without a session; one more drops the oldest. Honest clients pass in one round trip. Each costs 30 KiB.
+	// Without a session; one more drops the oldest. Each costs 30 KiB.
 	maxWaiting = 4096
-	// Of one connection: 64 slots' offer has 150 KiB. At this pace empty frames cost 1 % of a core.
+	// Of one connection: an offer of 64 slots has 150 KiB. At this rate empty frames cost 1 % of a core.
 	bytesPerSecond = 32 << 10
 	byteBurst      = 1 << 20
 	// Of HTTP/2: the page loads some 60 files.
 	maxStreams = 100
-	// Joins and resumes by identity and room. Clients that wait for the store come five times a second.
+	// By identity and room. Clients that wait for the store come five times a second.
 	asksPerSecond = 8
 	askBurst      = 40
 	openingBurst  = 4
@@ -105,12 +105,12 @@ func DefaultConfig(node ring.NodeID) Config {
 		PingInterval: 15 * time.Second,
 		PongLimit:    10 * time.Second,
 		WriteLimit:   10 * time.Second,
-		// Going elsewhere costs one resume and no media.
+		// A resume elsewhere costs no media.
 		CutOffAfter: 3 * time.Second,
-		// For broken streams; of a death the hub hears first.
+		// For broken streams; the hub hears of a death first.
 		RetryBase: 100 * time.Millisecond,
 		RetryMax:  2 * time.Second,
-		// Resizing a window sends a few a second.
+		// A window's resize sends a few a second.
 		MessagesPerSecond: 40,
 		MessageBurst:      120,
 		// A large office, or a balancer whose node has just died.

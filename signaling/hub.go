@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Hub has the rooms with sockets here, and the highest pin heard of each. A room is forgotten with its last session.
+// Hub has the rooms with sockets here, and each one's highest known pin. It forgets a room with its last session.
 type Hub struct {
 	placer Placer
 	panics *panics.Guard
@@ -35,9 +35,9 @@ type localRoom struct {
 	pin      pin.Pin
 	sessions map[*session]struct{}
 	stays    string    // on a draining node
-	live     pin.Fence // the room came under it by a live move
-	settled  pin.Fence // then everybody arrived under it
-	knows    pin.Fence // the node was told everybody under it; zero: perhaps not
+	live     pin.Fence // reached by a live move
+	settled  pin.Fence // live, and everybody arrived
+	knows    pin.Fence // the node was told everybody under it, or zero
 }
 
 var _ failover.Rooms = (*Hub)(nil)
@@ -64,7 +64,7 @@ func (h *Hub) unfile(room ring.RoomID, r *localRoom) {
 	}
 }
 
-// PinnedTo is part of failover.Rooms.
+// PinnedTo implements failover.Rooms.
 func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.move(room, to, h.log.Debug, "sessions sent to the room's new node")
 }
 
-// Delayed tells clients that no media node has headroom. Other delays are short and not told.
+// Delayed tells clients that no media node has headroom; other delays are short.
 func (h *Hub) Delayed(room ring.RoomID, why error) {
 	if !lacksHeadroom(why) {
 		return
@@ -132,7 +132,7 @@ func post(moves chan pin.Pin, p pin.Pin) {
 	moves <- p
 }
 
-// enter adds a session attached under p. Whoever has the lower pin hears of the higher one.
+// A session with the lower pin is told of the higher one.
 func (h *Hub) enter(s *session, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +165,7 @@ func (h *Hub) leave(s *session) {
 	}
 }
 
-// introduce notes that p's node was told who is in the room; zero: perhaps not.
+// introduce notes under which pin the node was told who is in the room, or zero.
 func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,8 +174,7 @@ func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	}
 }
 
-// introduced reports whether p's node was told who is in the room. If each session told it, that would grow with the
-// square of the room.
+// With introduced, only one session tells p's node who is in the room.
 func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

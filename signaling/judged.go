@@ -5,8 +5,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// The room's node is right about a session's own entry: grant, and what a moderator muted. Resume tokens and `repeat`
-// follow it.
+// The room's node decides a session's grant, and what a moderator muted. Resume tokens and `repeat` follow it.
 
 // own is nil if it is unknown.
 func (s *session) own() *control.Peer {
@@ -42,7 +41,7 @@ func (s *session) silenced(source wire.Source, by string) {
 	s.socket.send(&wire.MutedBy{Source: source, By: by, Epoch: s.pin.Fence.Epoch})
 }
 
-// heedSilenced is what a moderator muted while there was no link, unless the client unmuted it since.
+// heedSilenced is what a moderator muted without a link, unless the client unmuted it since.
 func (s *session) heedSilenced() (sources []wire.Source) {
 	for _, source := range sourcesOf(s.own().GetSilenced()) {
 		if !s.known.muted[source] && !s.known.unsaid[source] {

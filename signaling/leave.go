@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// Balancers that ask every half second see it before clients look for another node.
+	// Balancers that ask every half second see it before clients reconnect.
 	leaveNotice = time.Second
 	leaveEvery  = 250 * time.Millisecond
-	// All leave within ten seconds, fifty at a time if they are few.
+	// All leave within ten seconds, fifty at a time if few.
 	leaveSteps = 40
-	// For replies and messages under way at the last client's end.
+	// For replies and messages after the last client's end.
 	lastAnswers = 500 * time.Millisecond
 )
 
 var errLeaving = fmt.Errorf("%w: another one takes over", errStopping)
 
-// hosted are all sessions, with a room or not.
 type hosted struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -49,7 +48,7 @@ func (h *hosted) count() int {
 	return len(h.sessions)
 }
 
-// end ends up to most of those allowed. Who is ending already counts.
+// end ends up to most of those allowed, including those already ending.
 func (h *hosted) end(most int, why error, may func(*session) bool) (ended int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,9 +64,8 @@ func (h *hosted) end(most int, why error, may func(*session) bool) (ended int) {
 	return ended
 }
 
-// Leave sends all clients to other signaling nodes, a few at a time, until none is left or ctx ends. This node is not
-// ready from now on. Media goes on; places in lines are kept for ten seconds, presence longer. Clients stay while no
-// other node is ready.
+// Leave sends clients to other signaling nodes, a few at a time, until none is left or ctx ends. This node is not ready from now on.
+// Media goes on; places in lines are kept for ten seconds, presence longer. Clients stay while no other node is ready.
 func (s *Server) Leave(ctx context.Context) {
 	s.leaving.Store(true)
 	asker, began := readiness.New(askReadyLimit), time.Now()

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// Less than the former node goes on; more than the new one takes to report all arrivals.
+	// Less than the former node goes on; more than the new one needs to report all arrivals.
 	liveOverlap = 10 * time.Second
 	// For each question of an ordered move.
 	movePatience = 3 * time.Second
@@ -42,7 +42,6 @@ func (h *Hub) MovedLive(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.move(room, to, h.log.Info, "clients told to move", "why", "both nodes live")
 }
 
-// cameLive reports whether that pin came by a live move.
 func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +49,6 @@ func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
 	return r != nil && r.live == fence
 }
 
-// settle notes that everybody has arrived.
 func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +57,7 @@ func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
-// Settled is part of failover.Rooms. A room elsewhere needs no waiting.
+// Settled implements failover.Rooms. A room elsewhere needs no waiting.
 func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +65,7 @@ func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
 	return r == nil || r.pin.Fence != fence || r.settled == fence
 }
 
-// handedOver follows a node's last word. In a live move the store is not asked.
+// handedOver follows a node's last word. A live move does not ask the store.
 func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	to, err := said.GetPin().Value()
 	if err != nil || !said.GetLive() || !s.pin.Fence.Less(to.Fence) {
@@ -96,7 +94,7 @@ type moveAnswer struct {
 	Epoch uint64      `json:"epoch"`
 }
 
-// serveMove moves a room to the named node, or where placement puts it.
+// serveMove moves a room to the named node, or the placer's choice.
 func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 	room, err := roomOf(r, "/move")
 	var wanted struct {
@@ -128,8 +126,7 @@ func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// moveRoom returns once the clients here are told. A crash leaves what a re-homing would: the compare-and-set decides,
-// and the former owner finds out.
+// moveRoom returns once the clients here are told. After a crash, the compare-and-set decides, and the former owner finds out.
 func (s *Server) moveRoom(ctx context.Context, room ring.RoomID, to ring.NodeID) (moveAnswer, error) {
 	from, err := s.pinOf(ctx, room)
 	if err != nil {
@@ -171,7 +168,6 @@ func (s *Server) pinOf(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	return found, nil
 }
 
-// costOf goes by people connected here, else by the owner's count.
 func (s *Server) costOf(ctx context.Context, room ring.RoomID, at pin.Pin) headroom.Room {
 	for _, local := range s.hub.PinnedTo(at.Boot) {
 		if local.Room == room && local.Expect.People > 0 {

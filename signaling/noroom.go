@@ -16,9 +16,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// No media node ends a connection in no room. So its signaling node checks every few seconds for a withdrawn key or a
-// removed user.
-const noRoom ring.RoomID = "" // of the notes about them
+// No media node ends a connection in no room, so the signaling node looks for withdrawn keys and removed users.
+const noRoom ring.RoomID = "" // of notes about them
 
 const (
 	noteRemoval = "removal"
@@ -95,7 +94,7 @@ func (s *Server) watchNoRooms(ctx context.Context) {
 	})
 }
 
-// judgeNoRooms reads one note; only a new removal is compared with everybody.
+// Only a new removal is compared with everybody.
 func (s *Server) judgeNoRooms(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askNoRoomLimit)
 	defer cancel()

@@ -5,7 +5,7 @@ import "github.com/holdfast-rtc/holdfast/signaling/wire"
 // Lines about the ways of media; clients choose how many.
 const pathLogsPerSecond, pathLogBurst = 5, 100
 
-// logPath says by which way a client's media goes now. Clients tell what is not UDP from the first, and once that none is found.
+// logPath logs the way of a client's media. Clients tell at once what is not UDP, and once that there is none.
 func (s *session) logPath(path *wire.MediaPath) {
 	if path == nil {
 		return

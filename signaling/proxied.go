@@ -13,8 +13,8 @@ import (
 // Balancers send it at once.
 const proxyHeaderLimit = 5 * time.Second
 
-// proxied takes addresses from the PROXY protocol header (haproxy.org, proxy-protocol.txt, version 1 or 2) of the
-// balancers alone. Without one, as in health checks, the connection is the balancer's own.
+// proxied takes addresses from the PROXY protocol header (haproxy.org, proxy-protocol.txt, version 1 or 2) of balancers only.
+// Without one, as in health checks, the balancer itself is the client.
 func proxied(lis net.Listener, balancers []netip.Prefix) net.Listener {
 	if len(balancers) == 0 {
 		return lis

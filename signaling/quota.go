@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// Quotas bound one identity, API key or address on this node, over all rooms.
+// Quotas bound an identity, API key or address on this node, over all rooms.
 type Quotas struct {
 	Identity, Key, Address Quota
 }
 
-// Quota bounds nothing where it is zero.
+// Quota has no bound where it is zero.
 type Quota struct {
 	Joins   Rate // joins and resumes
 	Rooms   Rate // into empty rooms
@@ -130,7 +130,7 @@ func (r Rate) limiter() *connlimit.KeyedLimiter {
 	return connlimit.NewKeyedLimiter(r.PerSecond, r.Burst, rememberedEntries)
 }
 
-// each calls do for the spender's accounts, and returns the first for which it is false.
+// each calls do for the spender's accounts, and returns the first that fails.
 func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	for _, row := range []struct {
 		account *account

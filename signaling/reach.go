@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// An attached session first retries its node: the hub hears of a death sooner than the store would tell.
+// The hub hears of a death sooner than the store, so a session retries its node first.
 const patientTries = 3
 
 type reached struct {
@@ -66,8 +66,7 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link
 	return link, nil
 }
 
-// reach attaches in the background until it is attached, refused for good, or the room moved. Failover decides whether
-// a silent node is dead.
+// reach attaches until it succeeds, is refused for good, or the room moved. Failover decides whether a silent node is dead.
 func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
@@ -113,7 +112,7 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	return nil
 }
 
-// placeAfter finds the room after a failure under p. A refused room has the size that its node judged.
+// A refused room has the size that its node judged.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
@@ -145,7 +144,7 @@ func final(err error) bool {
 	}
 }
 
-// Jitter keeps clients out of step. It is false when ctx ended.
+// Jitter keeps clients out of step. pause is false when ctx ended.
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
 	pause = pause/2 + rand.N(pause/2+1)

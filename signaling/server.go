@@ -1,16 +1,12 @@
-// Package signaling is a signaling node: it serves the page, the REST API and the
-// WebSocket, and holds each client's socket for its whole life while the room
-// behind it may move from node to node.
+// Package signaling is a signaling node: it serves the page, the REST API and the WebSocket, and holds each client's socket while
+// the room behind it may move between nodes.
 //
-// It promises that a client is told to restart once per fence; that a socket
-// which dies without a leave costs no media, here or on any other signaling node
-// that the client resumes on; that a room's node which merely does not answer is
-// never moved away from here; and that a slow, flooding or lying client harms only
-// itself. Every queue is bounded.
+// A client is told to restart once per fence. A socket that dies without a leave costs no media if the client resumes, here or on another
+// signaling node. A room is never moved here because its node does not answer. A slow, flooding or lying client harms only itself,
+// and every queue is bounded.
 //
-// It does not know where rooms belong (it asks a Placer), which nodes are dead
-// (failover tells it through Moved), or anything about media: offers, answers
-// and slots pass through. It is the only package that knows WebSocket.
+// A Placer knows where rooms belong; failover tells, by Moved, which nodes are dead. Offers, answers and slots pass through.
+// No other package knows WebSocket.
 package signaling
 
 import (
@@ -42,13 +38,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// Placer says where rooms live; orchestrator.Orchestrator is one.
+// Placer says where rooms live; see orchestrator.Orchestrator.
 type Placer interface {
 	// Place returns or makes the room's pin, with waitlist.ErrDoor if the room has a door.
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
 	// PlaceAgain moves a room that its node refused.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
-	// Move moves a room off from, whose node lives, to the named node or where it chooses.
+	// Move moves a room off from, whose node lives, to the named node or the placer's choice.
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 	Observe(room ring.RoomID, fence pin.Fence)
 	// Opened says from which load report on the node counts the room.
@@ -73,7 +69,7 @@ type Store interface {
 	Now() time.Time
 }
 
-// MediaSockets says which media sockets a boot tells clients of, and which of them do not answer here.
+// MediaSockets says which media sockets a boot tells clients of, and which are silent here.
 type MediaSockets interface {
 	Told(boot pin.BootID) (told, silent []string)
 }
@@ -89,14 +85,14 @@ type Parts struct {
 	Killer Killer        // nil outside development clusters
 	Panics *panics.Guard // nil: its own
 
-	Messages Messenger         // run by the caller; nil: this node's users only
+	Messages Messenger         // run by the caller; nil: for this node's users
 	Presence *presence.Tracker // run by the caller
 	Users    Users             // of all nodes
 	Rosters  Rosters
 	Doors    Doors
-	Reports  Reports // nil: nobody is told
+	Reports  Reports
 
-	MediaSockets MediaSockets // nil: they are not tried; the caller runs it
+	MediaSockets MediaSockets // run by the caller; nil: unchecked
 
 	RelayCounters func() any // nil: no relay
 }
@@ -122,7 +118,7 @@ type Server struct {
 	pending      *connlimit.Limiter
 	asks         *connlimit.KeyedLimiter
 	entries      *connlimit.KeyedLimiter
-	openings     *connlimit.KeyedLimiter // placements that may reserve egress
+	openings     *connlimit.KeyedLimiter // for placements that may reserve egress
 	checks       *connlimit.KeyedLimiter
 	collects     *connlimit.KeyedLimiter
 	meter        *meter

@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// How long a client stays at least, so that a balancer's choice is not undone at once.
+// A balancer's choice is not undone at once.
 const shedAfter = 30 * time.Second
 
 var errShed = fmt.Errorf("%w: others have far fewer clients", errStopping)
 
-// excess is the sockets above what an overloaded node may keep.
+// excess is the sockets above an overloaded node's share.
 func (e *evenness) excess(own, all, nodes int) int {
 	if !e.overloaded {
 		return 0
@@ -21,7 +21,7 @@ func (e *evenness) excess(own, all, nodes int) int {
 	return max(0, own-int((float64(all)/float64(nodes)+fewSockets)*littleMore)+1)
 }
 
-// shed sends a few clients elsewhere, as Leave does, once a second.
+// shed sends a few clients elsewhere, as Leave does.
 func (s *Server) shed(ctx context.Context, asker *readiness.Asker, excess int, now time.Time) (sent int) {
 	most := min(s.config.ShedPerSecond, excess)
 	if most <= 0 || s.leaving.Load() || !s.anotherIsReady(ctx, asker, s.parts.Views.View()) {

@@ -11,13 +11,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// stayingRoom cannot leave a draining node.
 type stayingRoom struct {
 	Room   ring.RoomID `json:"room"`
 	Reason string      `json:"reason"`
 }
 
-// Stays notes why a room cannot leave a draining node; empty: nothing hinders it.
+// Stays notes why a room cannot leave a draining node, or "".
 func (h *Hub) Stays(room ring.RoomID, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +25,6 @@ func (h *Hub) Stays(room ring.RoomID, why string) {
 	}
 }
 
-// staying are rooms with clients here.
 func (h *Hub) staying(boot pin.BootID) []stayingRoom {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,8 +37,7 @@ func (h *Hub) staying(boot pin.BootID) []stayingRoom {
 	return list
 }
 
-// staying asks the other signaling nodes too: each knows the rooms of its own clients. It also returns those that did not
-// answer, as one of an earlier release does not.
+// staying also asks the other signaling nodes about their clients' rooms. It returns the nodes that did not answer too.
 func (s *Server) staying(ctx context.Context, boot pin.BootID) ([]stayingRoom, []ring.NodeID) {
 	var others []cluster.Node
 	for _, n := range s.parts.Views.View().Signaling {

@@ -16,14 +16,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// A session waits when the store's script does not let it in. Until then it is in no room; its loop runs, and the
-// node's list checks in for it.
+// A session waits when the store's script does not let it in. It is then in no room; its loop runs, and the node's list checks in for it.
 
 const (
-	// For people of a dead media node: as long as a node keeps who is lost.
+	// As long as a node keeps lost people: these may be a dead media node's.
 	waitingGrace = 35 * time.Second
 	checkInLimit = 2 * time.Second
-	// Without headroom the first in line tries so often, and nobody else enters for twice as long.
+	// Without headroom the first in line tries at this pace, and nobody else enters for twice as long.
 	placeEvery    = 2 * time.Second
 	placeEveryMax = 16 * time.Second
 
@@ -41,7 +40,7 @@ type Doors interface {
 
 // queue is a session's part in the line.
 type queue struct {
-	wanted  bool // the client waits if need be
+	wanted  bool // the client would wait
 	passed  bool // the door let the person in
 	unasked bool // a resume while the store is away
 	told    wire.Waiting
@@ -67,7 +66,7 @@ func (s *session) knowsNoCap() bool {
 	return s.who.MaxParticipants <= 0 && s.server.config.MaxParticipants <= 0
 }
 
-// place asks no door for rooms without a cap and for the hidden.
+// Rooms without a cap and the hidden need no door.
 func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
 	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
 		p, err := s.server.hub.place(ctx, s.who.Room, expect)
@@ -94,7 +93,7 @@ func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
 	return p, err
 }
 
-// pass asks the door. A hold keeps everybody out for so long.
+// pass asks the door. hold keeps everybody out for that time.
 func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -222,7 +221,7 @@ func (s *session) enterAfterWaiting(ctx context.Context) (ending, bool) {
 	return ending{}, false
 }
 
-// quit gives up the place of who leaves, and else keeps it for a while.
+// quit gives up a leaver's place, and else keeps it for a while.
 func (s *session) quit(ctx context.Context, leaves bool) {
 	if !s.waits() {
 		return
@@ -242,14 +241,14 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 	}
 }
 
-// keepPlace precedes a leave, after which the person may come back.
+// keepPlace precedes a leave by a person who may come back.
 func (s *session) keepPlace(ctx context.Context, m *wire.Leave) {
 	if m.Back && s.queue.passed {
 		s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
 	}
 }
 
-// atDoor may be lost: places lapse.
+// An order may be lost: places lapse.
 func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order) {
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
@@ -273,7 +272,7 @@ func (s *Server) checkIn(ctx context.Context) {
 	})
 }
 
-// askOwners asks media nodes that owe the store a roster that people here wait for.
+// askOwners asks media nodes for rosters that people here wait for.
 func (s *Server) askOwners(ctx context.Context) {
 	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		for _, owed := range s.line.Owing(time.Now()) {
@@ -282,7 +281,7 @@ func (s *Server) askOwners(ctx context.Context) {
 	})
 }
 
-// askOwner: if nobody is in the room, the door forgets admissions that were not used.
+// If nobody is in the room, the door forgets unused admissions.
 func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
 	if !s.owing.Allow(string(owed.Room)) {
 		return
@@ -310,7 +309,6 @@ func (s *Server) writes(ctx context.Context, room ring.RoomID, text string) (vac
 	return err == nil && reply.GetBoot() == string(p.Boot) && reply.GetPin() == nil, err
 }
 
-// isDead: the roster's media node is known to be dead.
 func (s *Server) isDead(roster string) bool {
 	p, err := pin.Parse(roster)
 	if err != nil {

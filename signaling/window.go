@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// Clients that all signaling nodes together have on their way to one media node. More would share its cores, and
-	// all be late.
+	// Clients that all signaling nodes together have under way to one media node. More would share its cores, and all be late.
 	moveWindow      = 64
 	leastMoveWindow = 8
 
-	// Who is far away or gone counts no longer.
+	// Then a far or gone client counts no longer.
 	onTheWay = 100 * time.Millisecond
 
-	// In rooms larger than the window, who is seen by others goes first for so long.
+	// In rooms larger than the window, visible people go first.
 	headStart = 75 * time.Millisecond
 )
 
@@ -29,7 +28,7 @@ type window struct {
 
 type movedRoom struct {
 	room     ring.RoomID
-	sessions []*session // first those whom others see
+	sessions []*session // visible ones first
 	rest     time.Time  // when the others may go
 }
 

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// Certificate writes one for these addresses or names, followed by that of the authority that signed it, and its key, to new files.
-// Firefox takes no server's certificate that may sign others.
+// Certificate writes a certificate for these hosts, with its authority's, and its key to new files. Firefox takes no CA as a server.
 func Certificate(t testing.TB, hosts ...string) (certFile, keyFile string) {
 	t.Helper()
 	authority := &x509.Certificate{
@@ -54,7 +53,6 @@ func Certificate(t testing.TB, hosts ...string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// signed makes a certificate with a key of its own; without a parent it signs itself.
 func signed(t testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

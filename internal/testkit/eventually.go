@@ -1,4 +1,4 @@
-// Package testkit is what the tests of several packages share. Tests alone import it.
+// Package testkit is what the tests of several packages share. Only tests import it.
 package testkit
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A busy machine needs a part of it.
+// For a busy machine.
 const patience = time.Minute
 
 var errNotYet = errors.New("it does not hold")
@@ -23,7 +23,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	})
 }
 
-// Within waits until met returns no error. It looks less often than Eventually, perhaps at a whole cluster.
+// Within waits until met returns no error, and polls less often than Eventually.
 func Within(t testing.TB, limit time.Duration, what string, met func() error) {
 	t.Helper()
 	wait(t, limit, 100*time.Millisecond, what, met)

@@ -12,7 +12,7 @@ type landmine struct {
 	lines []string
 }
 
-// Landmine returns a log that panics at these lines: whoever writes them breaks.
+// Landmine returns a log that panics at these lines.
 func Landmine(log *slog.Logger, lines ...string) *slog.Logger {
 	return slog.New(landmine{log.Handler(), lines})
 }

@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// Log collects the lines of several goroutines, and is read meanwhile.
+// Log collects lines, and may be read meanwhile.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write is part of io.Writer.
+// Write implements io.Writer.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
 }
 
-// String is what was written so far.
+// String returns the text so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

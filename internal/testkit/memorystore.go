@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// MemoryStore fails as a test wants. redisstore's tests hold the real ones to the same contract.
+// MemoryStore fails as a test wants. redisstore's tests hold the real stores to the same contract.
 type MemoryStore struct {
 	mu        sync.Mutex
 	texts     map[ring.RoomID]string
 	last      map[ring.RoomID]pin.Fence
 	changes   map[ring.RoomID][]pin.Change // the newest first
-	fault     string                       // the first write that did not fence the one before
+	fault     string                       // see Fault
 	err       error                        // of every call
 	deny      bool                         // of writes
 	prolonged []time.Time
@@ -98,14 +98,14 @@ func (s *MemoryStore) Stands(room ring.RoomID) string {
 	return s.texts[room]
 }
 
-// Meanwhile runs before in front of every call.
+// Meanwhile calls before ahead of every call.
 func (s *MemoryStore) Meanwhile(before func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = before
 }
 
-// Fail has every call return err.
+// Fail makes every call return err.
 func (s *MemoryStore) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *MemoryStore) Incarnation() pin.Incarnation {
 	return s.in
 }
 
-// Lose forgets everything: another incarnation begins.
+// Lose forgets everything and begins another incarnation.
 func (s *MemoryStore) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *MemoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, wh
 	return p, s.in, nil
 }
 
-// Enter lets everybody in.
+// Enter admits everybody.
 func (s *MemoryStore) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, _ waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	stands, in, err := s.Claim(ctx, room, p, why)
 	return stands, in, waitlist.Answer{Outcome: waitlist.Admitted}, err
@@ -299,14 +299,14 @@ func (s *MemoryStore) Calls() int {
 	return s.calls
 }
 
-// Fault is the first write that did not fence what was written before, or "".
+// Fault is the first write that did not fence the one before, or "".
 func (s *MemoryStore) Fault() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fault
 }
 
-// Prolonged returns when pins were prolonged since the last call.
+// Prolonged returns the times since the last call.
 func (s *MemoryStore) Prolonged() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

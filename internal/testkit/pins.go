@@ -18,5 +18,5 @@ func PinAt(node string, n int, epoch, nonce uint64) pin.Pin {
 	}
 }
 
-// Quiet returns a logger for tests that do not look at the log.
+// Quiet returns a discarding logger.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -2,5 +2,5 @@
 
 package testkit
 
-// Race says that the race detector is on. It makes code ten times slower, so what searches at random searches less.
+// Race says that the race detector is on, which makes code ten times slower.
 const Race = true

@@ -1,9 +1,4 @@
-// Package browser drives a Chromium with one page in it, for tests and the lab's
-// tools: a process of its own for each page, so that the browser does not throttle
-// pages that are not in front.
-//
-// It promises that the browser ends with Close. It knows how a headless Chromium is
-// started with fake devices, and nothing of calls.
+// Package browser drives a headless Chromium with fake devices, one process a page: a browser throttles pages in the background.
 package browser
 
 import (
@@ -25,14 +20,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// ErrNoChromium is returned where no Chromium is installed.
+// ErrNoChromium means that no Chromium is installed.
 var ErrNoChromium = errors.New("no chromium on this machine")
 
-// Debian's command for the headless shell is a script that leaves the browser behind when it is killed.
+// The script leaves the browser behind when it is killed.
 const shellScript, shell = "/usr/bin/chromium-headless-shell", "/usr/lib/chromium/chromium-headless-shell"
 
-// Path is where the Chromium of this machine is; empty where there is none. The headless shell goes first: the same engine
-// without windows, which starts in a quarter of the CPU time.
+// Path prefers the headless shell, which starts faster. It may be empty.
 func Path() string {
 	path := found("chromium-headless-shell")
 	if path == shellScript {
@@ -41,7 +35,7 @@ func Path() string {
 	return cmp.Or(path, Whole())
 }
 
-// Whole is where the whole Chromium is, for what its headless shell lacks; empty where there is none.
+// Whole is the whole Chromium, or empty.
 func Whole() string {
 	return cmp.Or(found("chromium"), found("chromium-browser"), found("google-chrome"))
 }
@@ -54,19 +48,19 @@ func found(name string) string {
 	return path
 }
 
-// Page is one browser process with one page in it.
+// Page is one browser process.
 type Page struct {
 	tab   context.Context //nolint:containedctx // chromedp's handle of a browser is a context
 	close func()
 }
 
-// Open is OpenAt of the browser that is at Path.
+// Open is OpenAt of the browser at Path.
 func Open(ctx context.Context, address, script string, heard func(line string)) (*Page, error) {
 	return OpenAt(ctx, Path(), address, script, heard)
 }
 
-// OpenAt starts the browser at path, runs the script before the page's own, and opens the address. heard gets the console's lines
-// from another goroutine; nil = nobody. The browser lives until Close, even if ctx ends.
+// OpenAt runs the script before the page's own. heard, which may be nil, gets console lines from another goroutine.
+// The browser lives until Close, even if ctx ends.
 func OpenAt(ctx context.Context, path, address, script string, heard func(line string)) (*Page, error) {
 	if path == "" {
 		return nil, ErrNoChromium
@@ -99,7 +93,7 @@ func OpenAt(ctx context.Context, path, address, script string, heard func(line s
 	})
 	for tries := 0; tries == 0 || tries < loads && changed.Load(); tries++ {
 		changed.Store(false)
-		// chromedp.Navigate waits for a load event that it can miss.
+		// chromedp.Navigate can miss its load event.
 		if _, err := chromedp.Call(tab, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
 			p.close()
 			return nil, fmt.Errorf("open %s: %w", address, err)
@@ -109,20 +103,19 @@ func OpenAt(ctx context.Context, path, address, script string, heard func(line s
 	return p, nil
 }
 
-// Chromium gives up what it is loading when an interface of the machine comes or goes, as with each container.
+// Chromium aborts loads when a network interface comes or goes.
 const (
 	networkChanged = "net::ERR_NETWORK_CHANGED"
 	loads          = 3
 	loadLimit      = 30 * time.Second
 )
 
-// loaded waits until the page's modules are there or have failed, or the limit has passed. The caller waits for what the page shows.
 func (p *Page) loaded(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, loadLimit)
 	defer cancel()
 	for complete := false; !complete; {
 		if err := p.Eval(ctx, `location.href !== 'about:blank' && document.readyState === 'complete'`, &complete); err != nil {
-			complete = false // A page that is replaced ends its scripts.
+			complete = false // a replaced page ends its scripts
 		}
 		if !complete && !backoff.Sleep(ctx, 50*time.Millisecond) {
 			return
@@ -139,7 +132,7 @@ func listen(messages iter.Seq2[chromedp.ConsoleMessage, error], heard func(strin
 	}
 }
 
-// Run evaluates a script whose value is a promise of a string.
+// Run evaluates a script that promises a string.
 func (p *Page) Run(ctx context.Context, script string) (string, error) {
 	within, cancel := context.WithCancel(p.tab)
 	defer cancel()
@@ -147,7 +140,7 @@ func (p *Page) Run(ctx context.Context, script string) (string, error) {
 	return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)) //nolint:contextcheck // as above
 }
 
-// Eval runs an expression (a promise is awaited) and decodes its JSON value.
+// Eval awaits an expression and decodes its JSON value.
 func (p *Page) Eval(ctx context.Context, expression string, into any) error {
 	text, err := p.Run(ctx, "(async () => JSON.stringify(await ("+expression+")) ?? 'null')()")
 	if err != nil {
@@ -165,7 +158,7 @@ func (p *Page) Eval(ctx context.Context, expression string, into any) error {
 // Close ends the browser.
 func (p *Page) Close() { p.close() }
 
-// Flags are what a headless Chromium needs as root, over loopback, with fake devices and no services of its own.
+// Flags are a headless Chromium's, as root.
 func Flags(path, profile string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
@@ -185,7 +178,7 @@ func Flags(path, profile string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
 		chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-background-timer-throttling", true),
-		// A process less, and less to copy: a fifth of what sound costs.
+		// One process less: a fifth of the cost of audio.
 		chromedp.Flag("disable-features", "AudioServiceOutOfProcess"),
 		chromedp.WindowSize(900, 700),
 	}

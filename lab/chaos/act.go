@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// Network hurts the cables of the nodes' hosts. Mend returns how many packets were hurt, or at least whether any was.
+// Network hurts and mends the cables of the nodes' hosts. Mend returns how many packets were hurt, or at least whether any was.
 type Network interface {
 	Hurt(node string, f hosts.Fault) error
 	Mend(node string) (packets uint64, err error)
 }
 
-// act is one thing that is done to each of some nodes: a signal to its process, or a fault of its cable.
+// act does one thing to each of some nodes: a signal to the process, or a fault of the cable.
 type act struct {
 	what   string
 	whom   func(ctx context.Context, c *Chaos, w *World) []devcluster.Node
@@ -30,7 +30,6 @@ type act struct {
 	fault  func(ctx context.Context, c *Chaos, node string) hosts.Fault
 }
 
-// strike does all that a scenario is. Healing undoes it.
 func (c *Chaos) strike(ctx context.Context, w *World, s scenario) (heal, error) {
 	if s.strike != nil {
 		return s.strike(ctx, c, w)
@@ -69,18 +68,18 @@ func (c *Chaos) act(ctx context.Context, w *World, a act, node devcluster.Node) 
 	}
 }
 
-// signal hurts one process. The time is taken before the signal, so that gaps measured from it are never too short.
+// The time is taken before the signal, so that gaps measured from it are never too short.
 func (c *Chaos) signal(ctx context.Context, w *World, node devcluster.Node, what string, signal syscall.Signal) error {
 	f := Fault{Node: node.Name, Role: node.Role, What: what, At: time.Now()}
 	if err := c.cluster.Kill(ctx, node.Name, signal); err != nil {
 		return fmt.Errorf("signal %s: %w", node.Name, err)
 	}
-	f.Seen = true // the supervisor has seen it die, or the signal was delivered
+	f.Seen = true // the supervisor saw it die, or it was delivered
 	w.Faults = append(w.Faults, f)
 	return nil
 }
 
-// onCable hurts a node's cable. The fault counts as seen if packets were hurt, which Mend knows.
+// The fault counts as seen if Mend reports hurt packets.
 func (c *Chaos) onCable(w *World, node devcluster.Node, what string, how hosts.Fault) (heal, error) {
 	f := Fault{Node: node.Name, Role: node.Role, What: what, At: time.Now()}
 	if err := c.options.Network.Hurt(node.Name, how); err != nil {
@@ -95,14 +94,14 @@ func (c *Chaos) onCable(w *World, node devcluster.Node, what string, how hosts.F
 		}
 		w.Faults[at].Seen = packets > 0
 		w.Faults[at].What = fmt.Sprintf("%s for %.1f s (%d packets)", what, time.Since(f.At).Seconds(), packets)
-		if !c.cluster.Supervised() { // Nobody counted.
+		if !c.cluster.Supervised() { // the number of packets is unknown
 			w.Faults[at].What = fmt.Sprintf("%s for %.1f s", what, time.Since(f.At).Seconds())
 		}
 		return nil
 	}, nil
 }
 
-// restart and thaw work also when the run is being ended: no node of a user's cluster stays dead or frozen.
+// restart and thaw work also after ctx ended, so that no node stays dead or frozen.
 func (c *Chaos) restart(node string, env ...string) heal {
 	return func(ctx context.Context) error {
 		if _, err := c.cluster.StartNode(context.WithoutCancel(ctx), node, env...); err != nil {
@@ -154,7 +153,7 @@ func victims(n int) func(context.Context, *Chaos, *World) []devcluster.Node {
 	}
 }
 
-// fromAll cuts a node off from all others of some roles; from everybody if none is given.
+// fromAll cuts a node off from all others of some roles; with none given, from everybody.
 func fromAll(roles ...devcluster.Role) func(context.Context, *Chaos, string) hosts.Fault {
 	return func(ctx context.Context, c *Chaos, node string) hosts.Fault {
 		return hosts.Fault{From: slices.DeleteFunc(c.names(ctx, roles...), func(name string) bool { return name == node })}
@@ -179,11 +178,10 @@ func blockControl(signaling int) act {
 	}
 }
 
-// leaveLimit bounds the wait for a media node that leaves because nobody reaches its control port: 7 s until a dead
-// stream no longer counts, 10 s of waiting, 5 s of media.
+// leaveLimit bounds the leaving of a media node that nobody reaches: 7 s to a dead stream, 10 s of waiting, 5 s of media.
 const leaveLimit = 40 * time.Second
 
-// awaitLeaving waits, before it mends, for a media node to leave, and then starts it again.
+// awaitLeaving waits for a media node to leave, mends, and starts the node again.
 func (c *Chaos) awaitLeaving(ctx context.Context, node string, mend heal) error {
 	left := poll(ctx, leaveLimit, func() error { return c.dead(ctx, node) })
 	if err := mend(ctx); err != nil || left != nil {
@@ -194,8 +192,7 @@ func (c *Chaos) awaitLeaving(ctx context.Context, node string, mend heal) error 
 
 func steps() []string { return []string{"rehome.before-swap", "rehome.after-swap", "notify.before"} }
 
-// armSignaling makes one signaling node die at a step and moves every socket to it: another node with sockets could do
-// the step first.
+// armSignaling makes one signaling node die at a step. All sockets move to it: another node could do the step first.
 func armSignaling(ctx context.Context, c *Chaos, trial int) error {
 	nodes := c.names(ctx, devcluster.RoleSignaling)
 	if len(nodes) < 2 {
@@ -231,7 +228,7 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 	return c.awaitArmed(ctx, w, doomed, heal), nil
 }
 
-// awaitArmed waits until the armed node has ended itself. Healing starts it again, before the rest.
+// awaitArmed waits until the armed node has died. Healing starts it again, before the rest.
 func (c *Chaos) awaitArmed(ctx context.Context, w *World, doomed string, rest heal) heal {
 	role := devcluster.RoleSignaling
 	if slices.Contains(c.names(ctx, devcluster.RoleSFU), doomed) {
@@ -241,7 +238,7 @@ func (c *Chaos) awaitArmed(ctx context.Context, w *World, doomed string, rest he
 	f.Seen = poll(ctx, c.options.patience.recover, func() error { return c.dead(ctx, doomed) }) == nil
 	w.Faults = append(w.Faults, f)
 	return func(ctx context.Context) error {
-		if !f.Seen { // what was armed must not stay
+		if !f.Seen { // disarm it
 			if err := c.cluster.Kill(ctx, doomed, syscall.SIGKILL); err != nil {
 				return err
 			}
@@ -259,8 +256,8 @@ func (c *Chaos) dead(ctx context.Context, node string) error {
 	return errors.New("it runs")
 }
 
-// victims chooses media nodes that hold rooms: first the one with the browsers; in every other trial the one with the
-// large room, or else with the capped one; one with every room only if there is no other. Several never hold all rooms, so that one is spared.
+// victims chooses media nodes with rooms: first the browsers' node, in every other trial that of the large or else the capped room.
+// A node with every room is chosen only if there is no other. Several nodes never hold all rooms, so that one room is spared.
 func (c *Chaos) victims(w *World, n int) []string {
 	count := make(map[string]int)
 	for _, node := range w.Before.Live {

@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// watchPage records when a page's connections took which step and when each remote picture was shown. The page does not
-// know of it.
+// watchPage records, unknown to the page, the steps of its connections and when each remote picture was shown.
 //
 //go:embed watch.js
 var watchPage string
@@ -29,10 +28,10 @@ type tab struct {
 	page       *browser.Page
 }
 
-// account is what watch.js recorded; times are Unix milliseconds.
+// account is what watch.js recorded, in Unix milliseconds.
 type account struct {
 	Joined  bool `json:"joined"`
-	Live    bool `json:"live"` // its socket is open
+	Live    bool `json:"live"`
 	Moments []struct {
 		Step  peer.Step `json:"step"`
 		Epoch uint64    `json:"epoch"`
@@ -67,7 +66,7 @@ func (c *crowd) openBrowsers(ctx context.Context, nodes []ring.NodeID) error {
 		})
 	}
 	err := opening.Wait()
-	c.browsers = slices.DeleteFunc(tabs, func(t *tab) bool { return t == nil }) // leave closes what was opened
+	c.browsers = slices.DeleteFunc(tabs, func(t *tab) bool { return t == nil }) // leave closes these
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func (c *crowd) openBrowsers(ctx context.Context, nodes []ring.NodeID) error {
 	})
 }
 
-// callAddress asks for a small picture, which two cores encode for several people.
+// The picture is small: two cores encode several.
 func callAddress(base, room, name string) string {
 	q := url.Values{
 		"room": {room}, "name": {name}, "autojoin": {"1"},
@@ -104,9 +103,9 @@ func (t *tab) account(ctx context.Context, since time.Time) (account, error) {
 	return a, err
 }
 
-// receipts counts fresh remote pictures; the page alone knows whose they are.
+// Only the page knows whose the pictures are.
 func (t *tab) receipts(ctx context.Context, since time.Time, others int) []Receipt {
-	a, _ := t.account(ctx, since) // a page that does not answer has received nothing
+	a, _ := t.account(ctx, since) // no answer: nothing received
 	fresh := make(map[string]bool)
 	for _, f := range a.Frames {
 		fresh[f.Of] = true
@@ -123,8 +122,7 @@ func (t *tab) moved(ctx context.Context, since time.Time) bool {
 	return err == nil && len(a.firsts()) > 0
 }
 
-// firsts are the first frames of each picture after the answer of the renewed connection. A frame that was decoded
-// before and shown late does not count.
+// firsts returns each picture's first frame after the last answer. A frame decoded before and shown late does not count.
 func (a account) firsts() map[string]float64 {
 	answered := 0.0
 	for _, m := range a.Moments {

@@ -12,7 +12,7 @@ import (
 // CalmEnv is the environment of nodes in a calm run: lossy gossip.
 func CalmEnv(o Options) []string { return []string{fmt.Sprintf("HOLDFAST_GOSSIP_LOSS=%d", o.Percent)} }
 
-// hurtNobody leaves the nodes alone, under lossy gossip and whatever else the machine does. Any death is a false alarm.
+// Any death is a false alarm.
 func hurtNobody(_ context.Context, c *Chaos, w *World) (heal, error) {
 	w.Faults = []Fault{{Node: "nobody", Role: devcluster.RoleFront, What: "hurt", At: time.Now(), Seen: true}}
 	w.Percent = c.options.Percent
@@ -25,7 +25,7 @@ func (w *World) calmNote() string {
 		len(w.logged("member suspect"))-down, len(w.logged("member dead"))-down)
 }
 
-// GossipWasLossy keeps a calm run without loss from passing. Nodes tell of it at their start.
+// GossipWasLossy fails a calm run without loss.
 func GossipWasLossy(w *World) Verdict {
 	v := verdict("gossip was lossy", fmt.Sprintf("nodes lost %d %% of their gossip", w.Percent))
 	if w.Percent > 0 && !slices.ContainsFunc(w.Log, func(e Entry) bool { return e.Msg == lossSaid }) {
@@ -34,7 +34,7 @@ func GossipWasLossy(w *World) Verdict {
 	return *v
 }
 
-// NothingMoved reads logs, and what the media nodes hold.
+// NothingMoved compares logs and the media nodes' rooms.
 func NothingMoved(w *World) Verdict {
 	v := verdict("nothing moved", "no room was moved, and none has another node or epoch than before")
 	for _, e := range w.logged("room re-homing") {

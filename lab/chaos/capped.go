@@ -12,7 +12,7 @@ import (
 
 const waiterName = "waiter"
 
-// queue has one more person wait for the capped room, over all trials: nobody leaves it.
+// queue adds one person who waits for the capped room in all trials: nobody leaves it.
 func (c *crowd) queue(ctx context.Context) error {
 	p := &person{room: c.capped, name: waiterName, people: c.chaos.options.Peers}
 	if err := c.start(p); err != nil { //nolint:contextcheck // as in crowd.open
@@ -32,7 +32,7 @@ func waited(moments []peer.Moment) bool {
 	return slices.ContainsFunc(moments, func(m peer.Moment) bool { return m.Step == peer.StepWaiting })
 }
 
-// letInAfter covers a write of the roster, the next check of the line and a join.
+// letInAfter covers a roster's write, the next check of the waiting list and a join.
 const letInAfter = 2500 * time.Millisecond
 
 func (c *Chaos) lookAtCapped(ctx context.Context, w *World) {

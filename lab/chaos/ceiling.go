@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// UnderCeiling reads the load reports. A node reports the larger of what it sends and what its rooms have reserved.
+// UnderCeiling reads load reports: the larger of what a node sends and what its rooms have reserved.
 func UnderCeiling(w *World) Verdict {
 	v := verdict("no survivor over its ceiling", "whatever a node takes over from others, neither what it sends nor what it has reserved passes its ceilings")
 	reports := 0
@@ -15,7 +15,7 @@ func UnderCeiling(w *World) Verdict {
 		for _, node := range slices.Sorted(maps.Keys(look.Loads)) {
 			load := look.Loads[node]
 			if load.CeilingBitsPerSecond == 0 || load.CeilingPacketsPerSecond == 0 {
-				continue // It has not reported yet.
+				continue // not reported yet
 			}
 			reports++
 			if load.EgressBitsPerSecond > load.CeilingBitsPerSecond || load.EgressPacketsPerSecond > load.CeilingPacketsPerSecond {
@@ -32,7 +32,7 @@ func UnderCeiling(w *World) Verdict {
 
 func (w *World) looks() []Look { return append(append([]Look(nil), w.Between...), w.After) }
 
-// fullest is the largest share of a ceiling on a node that was not hurt.
+// fullest returns the largest share of a ceiling on an unhurt node.
 func (w *World) fullest() float64 {
 	most := 0.0
 	struck := make(map[ring.NodeID]bool)

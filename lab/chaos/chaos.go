@@ -1,13 +1,9 @@
-// Package chaos hurts a development cluster on purpose, in one of a few named ways,
-// and judges from outside whether what the cluster promises was kept: by what
-// every live SFU node says it holds, by the pins in the store, and by what people in
-// the rooms received.
+// Package chaos hurts a development cluster on purpose and judges from outside whether the cluster keeps its promises: by what
+// every live SFU node says it holds, by the pins in the store, and by what people in the rooms receive.
 //
-// It promises a verdict on every invariant that a scenario can touch, each with what
-// it saw; one that could not be checked counts as broken. It measures how long
-// people were without media and where that time went, is bounded in trials and
-// time, and reports also when it is interrupted. It knows processes, signals and the
-// clients' side of the protocol; it looks into no process of the cluster.
+// It gives a verdict on every invariant that a scenario can touch; one that could not be checked counts as broken. It measures how
+// long people were without media and where that time went. Trials and time are bounded, and an interrupted run reports too. It uses
+// processes, signals and the clients' side of the protocol, and looks into no process of the cluster.
 package chaos
 
 import (
@@ -26,18 +22,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// peopleGCPercent is the garbage collector's target while people are in the rooms: its CPU is missing to the cluster beside it.
+// peopleGCPercent saves CPU for the cluster on the same machine.
 const peopleGCPercent = 400
 
 const (
-	joinLimit    = 90 * time.Second       // bounds the wait for everybody to be in
+	joinLimit    = 90 * time.Second       // until everybody has joined
 	lookInterval = 250 * time.Millisecond // between looks at the cluster
-	calmLook     = 5 * time.Second        // the same where the looks must not disturb
+	calmLook     = 5 * time.Second        // where the looks must not disturb
 )
 
 type patience struct{ recover, settle time.Duration }
 
-// patient is the default. Tests of builds that never recover wait for less.
+// Tests of builds that never recover wait for less.
 func patient() patience { return patience{recover: 30 * time.Second, settle: 45 * time.Second} }
 
 // Chaos is one run.
@@ -48,11 +44,11 @@ type Chaos struct {
 	page    string
 	crowd   *crowd
 
-	trialNumber int // of the trial that runs
+	trialNumber int
 	evidence    []Evidence
 }
 
-// New prepares a run with valid options.
+// New validates the options.
 func New(o Options) (*Chaos, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -65,7 +61,7 @@ func New(o Options) (*Chaos, error) {
 
 // Run lets people join, hurts the cluster, and reports. If ctx ends early, the report has the whole trials and says so.
 func (c *Chaos) Run(ctx context.Context) (*Report, error) {
-	s, _ := find(c.options.Scenario) // New has looked
+	s, _ := find(c.options.Scenario) // New has checked
 	report := &Report{
 		Version: ReportVersion, Scenario: s.name, Sentence: s.sentence,
 		Began: time.Now(), Cores: runtime.NumCPU(), Parameters: c.options.parameters(),
@@ -95,7 +91,7 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 	return report, err
 }
 
-// trials hurts the cluster again and again. A trial that ctx cut short is left out.
+// A trial cut short by ctx is left out.
 func (c *Chaos) trials(ctx context.Context, report *Report) error {
 	until := time.Now().Add(c.options.Soak)
 	for n := 1; ctx.Err() == nil; n++ {
@@ -124,7 +120,6 @@ func (c *Chaos) trials(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// trial is one fault, from a whole cluster to a whole cluster.
 func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	s, _ := find(name)
 	w := &World{Expect: s.expect}
@@ -150,7 +145,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	if err := heal(ctx); err != nil {
 		return nil, err
 	}
-	whole, settled := c.convalesce(ctx, w, watch) // its complaint shows in the verdicts
+	whole, settled := c.convalesce(ctx, w, watch) // the verdicts show it
 	c.awaitRosters(ctx, w)
 	c.lookAtCapped(ctx, w)
 	c.gatherLetters(ctx, w)
@@ -173,7 +168,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	if w.Expect.Calm {
 		trial.Note = w.calmNote()
 	}
-	if w.Expect.All { // From the first fault to the last node's move says nothing.
+	if w.Expect.All { // the time from the first fault to the last move means nothing
 		trial.Clients, trial.Note = nil, c.crowd.gapsNote()
 	}
 	if settled != nil {
@@ -182,8 +177,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	return trial, nil
 }
 
-// prepare has everybody where the trial needs them, in a whole cluster. What a scenario arms comes last: people who go to
-// new rooms may get a socket anywhere.
+// prepare arms last: people who go to new rooms may get a socket anywhere.
 func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error {
 	c.trialNumber = n
 	whole := func() error {
@@ -219,14 +213,14 @@ func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error 
 	return nil
 }
 
-// After a long cut gossip on both sides has given up the other. aftermath is how long late effects are looked for.
+// In a long cut, gossip on both sides gives up the other. aftermath is the wait for late effects.
 const (
 	shortestLongCut = 8 * time.Second
 	longestLongCut  = 16 * time.Second
 	aftermath       = 5 * time.Second
 )
 
-// cutLasts is the least length of a cut: as wanted, and in a soak every other one long.
+// A soak makes every other cut long.
 func (c *Chaos) cutLasts() time.Duration {
 	if c.options.Cut > 0 || c.options.Scenario != Soak || c.random.IntN(2) == 0 {
 		return c.options.Cut
@@ -234,8 +228,7 @@ func (c *Chaos) cutLasts() time.Duration {
 	return shortestLongCut + time.Duration(c.random.Int64N(int64(longestLongCut-shortestLongCut)))
 }
 
-// convalesce waits until all is whole again and returns how long that took. After a long fault it watches longer:
-// effects show late.
+// convalesce waits until all is whole and returns how long that took. After a long fault it watches for late effects.
 func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whole time.Duration, complaint error) {
 	began := time.Now()
 	if w.Lasts == 0 {
@@ -251,7 +244,7 @@ func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whol
 	return whole, complaint
 }
 
-// recover waits until the struck rooms have moved and everybody receives again; if nothing has to move, for hold.
+// recover waits until the struck rooms have moved and everybody receives; with hold, only for hold.
 func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	if hold > 0 {
 		backoff.Sleep(ctx, hold)
@@ -259,7 +252,7 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	}
 	limit := c.options.patience.recover
 	if w.Expect.Smooth {
-		limit *= 2 // Nobody misses anything meanwhile, and the node takes its time.
+		limit *= 2 // nobody misses anything meanwhile
 	}
 	err := poll(ctx, limit, func() error {
 		if missing := c.crowd.missingMoves(w); missing != "" {
@@ -279,8 +272,7 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	}
 }
 
-// settled waits until every process runs, every room is on one node, and everybody receives everybody. The last look is
-// w.After.
+// settled waits until every process runs, every room is on one node, and everybody receives everybody. w.After is the last look.
 func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	return poll(ctx, c.options.patience.settle, func() error {
 		w.After = c.look(ctx)
@@ -294,7 +286,6 @@ func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	})
 }
 
-// watch looks at the cluster and its people until end is called.
 func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	pauses, every := newPauses(), lookInterval
@@ -303,7 +294,7 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	}
 	var looks []Look
 	var watching sync.WaitGroup
-	watching.Go(func() { // A look may take seconds, in which a pause could come and go.
+	watching.Go(func() { // a look may take longer than a pause
 		for backoff.Sleep(ctx, every) {
 			pauses.see(c.crowd.flows(), time.Now())
 		}
@@ -324,7 +315,6 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	})
 }
 
-// maxLooks bounds what is kept of one trial.
 const maxLooks = 1000
 
 func (c *Chaos) say(format string, values ...any) {
@@ -344,10 +334,9 @@ func poll(ctx context.Context, limit time.Duration, look func() error) error {
 	}
 }
 
-// steadyLooks is how many looks in a row make a state that lasts.
 const steadyLooks = 10
 
-// steadily is poll for what must last.
+// steadily is poll for a state that holds for steadyLooks looks in a row.
 func steadily(ctx context.Context, limit time.Duration, look func() error) error {
 	looks := 0
 	return poll(ctx, limit, func() error {

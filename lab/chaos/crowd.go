@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// crowd is everybody in the rooms. They stay over all trials.
+// crowd is everybody in the rooms, over all trials.
 type crowd struct {
 	chaos    *Chaos
 	people   []*person
 	browsers []*tab
-	large    string          // the room of Options.Large; empty = there is none
-	capped   string          // the room that holds no more than its people; one more person waits
-	armed    string          // the node that dies by itself in a double fault
-	step     string          // at which step it does
-	left     map[string]bool // rooms that nobody is in any more
+	large    string          // the room of Options.Large; may be empty
+	capped   string          // the full room, with one more person waiting
+	armed    string          // dies by itself in a double fault
+	step     string          // at which armed dies
+	left     map[string]bool // empty rooms
 	exchange *exchange
 	stack    *peer.Stack
 
@@ -47,7 +47,7 @@ type person struct {
 	refused error
 }
 
-// maxMoments bounds what is kept of one person and trial; a move makes about ten.
+// Bound for one person and trial; a move makes about ten.
 const maxMoments = 500
 
 func newCrowd(c *Chaos) *crowd {
@@ -99,14 +99,14 @@ func (c *crowd) open(ctx context.Context, room string, people int) error {
 		if err := c.add(p); err != nil { //nolint:contextcheck // people live until leave, not until ctx ends
 			return err
 		}
-		if !backoff.Sleep(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
+		if !backoff.Sleep(ctx, 20*time.Millisecond) { // join one by one
 			return ctx.Err()
 		}
 	}
 	return nil
 }
 
-// The receive slots of a person, as in the page.
+// As in the page.
 const (
 	audioSlots = 6
 	videoSlots = 12
@@ -157,8 +157,7 @@ func (c *crowd) start(p *person) error {
 	return nil
 }
 
-// spread moves people of crowded nodes to new rooms on empty ones: a restarted node is empty, and a node with all rooms
-// has no healthy neighbor to compare with.
+// spread moves people to new rooms on empty nodes: a restarted node is empty, and a full one has no healthy neighbor to compare with.
 func (c *crowd) spread(ctx context.Context, now Look) error {
 	status, err := c.chaos.cluster.Status(ctx)
 	if err != nil {
@@ -229,7 +228,7 @@ func (p *person) observe(m peer.Moment) {
 	}
 }
 
-// mark begins a trial: earlier moments and gaps are forgotten.
+// mark begins a trial: it forgets moments and gaps.
 func (c *crowd) mark() {
 	for _, p := range c.people {
 		p.peer.ForgetGaps()
@@ -239,7 +238,7 @@ func (c *crowd) mark() {
 	}
 }
 
-// everybodyAttached waits until everybody has a socket: the end of one may show late.
+// everybodyAttached uses steadily: a lost socket may show late.
 func (c *crowd) everybodyAttached(ctx context.Context) error {
 	return steadily(ctx, c.chaos.options.patience.settle, func() error {
 		for _, p := range c.people {
@@ -283,7 +282,7 @@ func (c *crowd) missingMoves(w *World) string {
 	return ""
 }
 
-// streams is how many streams a person surely gets again: if not everybody has a slot, one sound.
+// streams is how many streams a person surely gets again; if not everybody has a slot, one audio stream.
 func (c *crowd) streams(p *person) int {
 	sounds, cameras := p.people-1, c.chaos.options.cameras(p.people)
 	if sounds > audioSlots {
@@ -295,7 +294,6 @@ func (c *crowd) streams(p *person) int {
 	return sounds + cameras
 }
 
-// clients is each person's own account of the trial.
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {

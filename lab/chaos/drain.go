@@ -20,18 +20,17 @@ func drainSteps() []string {
 	return []string{"move.before-swap", stepOpened, "move.after-swap", stepFenced, "move.after-outrank", "move.after-tell"}
 }
 
-// The steps at which a media node dies: the target of a move has opened the room, its source has been told of it.
+// A media node dies here: the move's target after opening the room, the source after hearing of it.
 const (
 	stepOpened = "move.opened"
 	stepFenced = "move.fenced"
 )
 
-// drainOne drains a media node that has rooms.
 func drainOne(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	return c.drain(ctx, w, c.victims(w, 1)[0])
 }
 
-// drain begins a drain. Healing has the node take rooms again.
+// Healing ends the drain.
 func (c *Chaos) drain(ctx context.Context, w *World, node string) (heal, error) {
 	f := Fault{Node: node, Role: devcluster.RoleSFU, What: "drained", At: time.Now(), Seen: true}
 	if err := c.cluster.DrainAt(ctx, c.page, http.MethodPost, node); err != nil {
@@ -43,7 +42,7 @@ func (c *Chaos) drain(ctx context.Context, w *World, node string) (heal, error) 
 	}, nil
 }
 
-// armEveryOther has a node die at a step of a planned move, in every other trial.
+// armEveryOther makes a node die at a step of a planned move, in every other trial.
 func armEveryOther(ctx context.Context, c *Chaos, trial int) error {
 	c.crowd.armed, c.crowd.step = "", ""
 	if trial%2 == 0 {
@@ -60,7 +59,7 @@ func armEveryOther(ctx context.Context, c *Chaos, trial int) error {
 	return c.arm(ctx, nodes, step)
 }
 
-// armMedia has a media node die at a step. It has lost its rooms by that; to be a source it is given two.
+// The restart has emptied the media node; to be a source it is given two rooms.
 func (c *Chaos) armMedia(ctx context.Context, step string) error {
 	nodes := c.names(ctx, devcluster.RoleSFU)
 	doomed := nodes[c.random.IntN(len(nodes))]
@@ -82,7 +81,6 @@ func (c *Chaos) armMedia(ctx context.Context, step string) error {
 	return nil
 }
 
-// giveRoom moves a room of another node to this one.
 func (c *Chaos) giveRoom(ctx context.Context, to string) error {
 	rooms, err := c.cluster.RoomsAt(ctx, c.page)
 	if err != nil {
@@ -102,7 +100,7 @@ func drainUnderFire(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	switch c.crowd.step {
 	case stepFenced:
 		drained = doomed
-	case stepOpened: // It dies of the first room; the drain that follows must do without it.
+	case stepOpened: // it dies of the first room; the drain must do without it
 		w.Asked++
 		room := slices.IndexFunc(w.Before.Held, func(h Held) bool { return h.Node == drained })
 		_ = c.cluster.MoveRoomAt(ctx, c.page, w.Before.Held[room].Room, doomed)
@@ -124,7 +122,7 @@ func drainUnderFire(ctx context.Context, c *Chaos, w *World) (heal, error) {
 		return nil, errors.Join(err, undrain(ctx))
 	}
 	return func(ctx context.Context) error {
-		if victim.Name == drained { // the next boot does not drain
+		if victim.Name == drained { // as above
 			return c.restart(drained)(ctx)
 		}
 		return errors.Join(c.restart(victim.Name)(ctx), undrain(ctx))

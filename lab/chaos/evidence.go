@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// maxEvidence bounds what is kept of a run; the first broken trials show why.
+// The first broken trials show why.
 const maxEvidence = 12
 
-// evidenceAfter is longer than any return that needs no repair.
+// evidenceAfter is longer than any return without repair.
 const evidenceAfter = 6 * time.Second
 
-// Evidence is what the cluster and the browsers reported of their media at one moment.
+// Evidence is the media state that the cluster and the browsers reported at one moment.
 type Evidence struct {
 	Trial    int                        `json:"trial"`
 	At       time.Time                  `json:"at"`
 	Why      string                     `json:"why"`
-	Rooms    json.RawMessage            `json:"rooms"`    // as the operator's API tells it, with each slot's and track's state
-	Browsers map[string]json.RawMessage `json:"browsers"` // getStats of each connection, the last view and slot table, by name
+	Rooms    json.RawMessage            `json:"rooms"`    // of the operator's API, with slots and tracks
+	Browsers map[string]json.RawMessage `json:"browsers"` // by name: getStats, the last view and slot table
 }
 
-// Name is the name of the file it is kept in.
+// Name returns its file's name.
 func (e Evidence) Name(i int) string { return fmt.Sprintf("evidence-%02d-trial-%d.json", i+1, e.Trial) }
 
 func (c *Chaos) keep(ctx context.Context, why string) {
@@ -45,7 +45,7 @@ func (c *Chaos) keep(ctx context.Context, why string) {
 	c.evidence = append(c.evidence, e)
 }
 
-// brokenNow names the first broken verdict; empty if there is none.
+// brokenNow names the first broken verdict, if any.
 func (c *Chaos) brokenNow(w *World) string {
 	for _, v := range Judge(w) {
 		if v.Outcome != Kept {
@@ -56,6 +56,6 @@ func (c *Chaos) brokenNow(w *World) string {
 }
 
 func saidInstead(err error) json.RawMessage {
-	text, _ := json.Marshal(map[string]string{"error": err.Error()}) // a string always can
+	text, _ := json.Marshal(map[string]string{"error": err.Error()}) // never fails
 	return text
 }

@@ -13,11 +13,10 @@ type flow struct {
 	Flow
 
 	last  time.Time
-	shown time.Time // since when the receiver's slots show it; zero when it is not known
+	shown time.Time // in the receiver's slots; zero when unknown
 }
 
-// flows lists every stream that should flow among the synthetic people. A person who has not joined, and an empty slot,
-// has a flow that never flowed.
+// flows lists every stream that should flow among the synthetic people. An absent person or an empty slot has a flow that never flowed.
 func (c *crowd) flows() []flow {
 	byRoom, onCamera := make(map[string]map[wire.PeerID]*person), make(map[string]map[wire.PeerID]*person)
 	shown := make(map[*person]map[peer.StreamID]peer.Stream)
@@ -44,7 +43,7 @@ func (c *crowd) flows() []flow {
 	return all
 }
 
-// flows are those of one source, of which there are senders, at one receiver.
+// flows are those of one source at one receiver.
 func (p *person) flows(own wire.PeerID, from map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
 	var all []flow
 	of := func(name string) Flow { return Flow{p.room, p.name, name, string(source)} }

@@ -11,14 +11,14 @@ import (
 
 // Gaps are the times from a fault to media on the new node.
 type Gaps struct {
-	Streams measure.Distribution `json:"streamsMs"` // of each stream
+	Streams measure.Distribution `json:"streamsMs"`
 	Clients measure.Distribution `json:"clientsMs"` // of each client's last stream
-	Missing int                  `json:"missing"`   // streams that did not come back at all
+	Missing int                  `json:"missing"`   // streams that never came back
 	Moves   int                  `json:"moves"`     // of clients
 	Phases  []Phase              `json:"phases"`
 }
 
-// Phase is where the time of the first stream goes.
+// Phase is a part of the first stream's gap.
 type Phase struct {
 	Name   peer.Step            `json:"name"`
 	MeanMs float64              `json:"meanMs"`
@@ -29,20 +29,19 @@ type Phase struct {
 type Tally struct {
 	Scenario  Name                 `json:"scenario"`
 	Trials    int                  `json:"trials"`
-	Kept      int                  `json:"kept"`      // trials in which every verdict was kept
-	StreamsMs measure.Distribution `json:"streamsMs"` // from the fault to each stream's return, of synthetic people and browsers
+	Kept      int                  `json:"kept"`      // with every verdict kept
+	StreamsMs measure.Distribution `json:"streamsMs"` // from the fault to each stream's return
 }
 
-// SizeGaps are the moves of rooms of one size, in trials in which no larger room moved.
+// SizeGaps are the moves of rooms of one size, in trials that moved no larger room.
 type SizeGaps struct {
 	People    int                  `json:"people"` // in the room
 	Trials    int                  `json:"trials"`
-	RehomedMs measure.Distribution `json:"rehomedMs"` // of each client: from the fault until the room's new pin stands
+	RehomedMs measure.Distribution `json:"rehomedMs"` // of each client: from the fault to the room's new pin
 	FirstMs   measure.Distribution `json:"firstMs"`   // of each client's first stream
 	LastMs    measure.Distribution `json:"lastMs"`    // of each client's last stream
 }
 
-// distribution is of what a client has, if any.
 func distribution(clients []ClientGap, of func(ClientGap) []float64) measure.Distribution {
 	var s measure.Sample
 	for _, c := range clients {
@@ -53,7 +52,7 @@ func distribution(clients []ClientGap, of func(ClientGap) []float64) measure.Dis
 	return s.Distribution()
 }
 
-// gapsOf sums clients up; nil without any.
+// nil without clients.
 func gapsOf(clients []ClientGap) *Gaps {
 	if len(clients) == 0 {
 		return nil

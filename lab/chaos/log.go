@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// lossSaid is logged at the start of a node that loses gossip on purpose.
+// lossSaid is logged at the start by a node that loses gossip on purpose.
 const lossSaid = "gossip datagrams are thrown away on purpose"
 
 // Entry is one line of a node's log.
@@ -22,10 +22,9 @@ type Entry struct {
 	Msg  string    `json:"msg"`
 	Node string    `json:"node"`
 	Room string    `json:"room"`
-	By   string    `json:"-"` // the node that logged it
+	By   string    `json:"-"` // the logging node
 }
 
-// logs reads the logs of all nodes.
 func (c *Chaos) logs(ctx context.Context) ([]Entry, error) {
 	status, err := c.cluster.Status(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Chaos) logs(ctx context.Context) ([]Entry, error) {
 	return all, nil
 }
 
-// parseLog keeps the messages that verdicts and phases need.
+// parseLog keeps what verdicts and phases need.
 func parseLog(text io.Reader, by string) []Entry {
 	var all []Entry
 	lines := bufio.NewScanner(text)

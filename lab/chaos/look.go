@@ -18,11 +18,11 @@ type Look struct {
 	At           time.Time
 	Live         map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
 	Held         []Held                     // by every live SFU node
-	Loads        map[ring.NodeID]Load       // of the SFU nodes, by their own last report
-	Pins         map[string]pin.Pin         // by room, from the store
-	Rosters      map[string]Roster          // by room, of those that were asked for
-	NodesUnknown string                     // why it is not known what every live SFU node holds; empty = it is
-	PinsUnknown  string                     // why the pins are not known; empty = they are
+	Loads        map[ring.NodeID]Load       // by the SFU nodes' last reports
+	Pins         map[string]pin.Pin         // by room
+	Rosters      map[string]Roster          // by room, of those asked for
+	NodesUnknown string                     // why Held is not whole; empty = it is
+	PinsUnknown  string                     // why Pins is not whole; empty = it is
 }
 
 // Load is what a media node sends and has reserved, and its ceilings.
@@ -35,10 +35,9 @@ func (l Look) holders(room string) []Held {
 	return slices.DeleteFunc(slices.Clone(l.Held), func(h Held) bool { return h.Room != room })
 }
 
-// lookLimit bounds one look: a frozen node delays the signaling node's answer.
+// A frozen node delays the signaling node's answer.
 const lookLimit = 5 * time.Second
 
-// look asks a signaling node, which asks every media node, and the store.
 func (c *Chaos) look(ctx context.Context) Look {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()

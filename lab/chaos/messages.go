@@ -17,32 +17,32 @@ import (
 
 const (
 	messageEvery = 100 * time.Millisecond
-	// inRoom of the messengers are people of the capped room, which nobody leaves; the others are in no room.
+	// The inRoom messengers are in the capped room, which nobody leaves; the others are in no room.
 	inRoom  = 2
 	outside = 2
-	// attachedFor is how long before a message a connection must have been there to be owed it.
+	// A connection is owed a message if it was there for attachedFor before.
 	attachedFor = time.Second
 )
 
-// Letter is a direct message of one messenger to another.
+// Letter is a direct message between two messengers.
 type Letter struct {
 	From, To string
-	Number   int // grows with each letter of the sender
+	Number   int // increases with each letter of the sender
 	At       time.Time
-	State    string // the final one that the sender was told; empty = none
-	Got      []int  // how often each connection of the receiver took it
-	Owed     []bool // the connection was there all the time
+	State    string // the final one; empty = none
+	Got      []int  // copies, by the receiver's connection
+	Owed     []bool // whether the connection was there all the time
 }
 
-// exchange has messengers write to each other through all faults, and keeps what became of each letter.
+// exchange has messengers write to each other through all faults, and records each letter's fate.
 type exchange struct {
 	mu         sync.Mutex // guards the fields below
 	messengers []*messenger
 	numbers    map[string]int     // of the last letter, by sender
 	letters    map[letter]*Letter // not judged yet
 	bySeq      map[string]map[uint64]letter
-	last       map[received]int // the number of the last letter that a connection took of a sender
-	late       []string         // what came again or after its successor
+	last       map[received]int // the number of the last letter
+	late       []string         // repeated, or after a successor
 }
 
 type letter struct {
@@ -55,13 +55,13 @@ type received struct {
 	from string
 }
 
-// messenger is one connection. The first one of its user writes.
+// messenger is one connection. A user's first one writes.
 type messenger struct {
 	name     string
-	index    int // of the connection among those of its user
+	index    int // among the user's connections
 	peer     *peer.Peer
 	messages *peer.Messages
-	away     time.Time // when it was last seen without a socket
+	away     time.Time // last seen without a socket
 }
 
 type envelope struct {
@@ -76,7 +76,7 @@ func newExchange() *exchange {
 	}
 }
 
-// enlist makes one more connection of a user; its peer is to be set before the exchange runs.
+// enlist adds a connection of a user. Set its peer before the exchange runs.
 func (x *exchange) enlist(name string) *messenger {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,7 +126,7 @@ func (x *exchange) told(from string, seq uint64, state string) {
 	delete(x.bySeq[from], seq)
 }
 
-// run writes letters until ctx ends: each user to each other one in turn.
+// run has each user write to each other one in turn, until ctx ends.
 func (x *exchange) run(ctx context.Context) {
 	for n := 0; backoff.Sleep(ctx, messageEvery); n++ {
 		x.mu.Lock()
@@ -146,7 +146,7 @@ func (x *exchange) run(ctx context.Context) {
 	}
 }
 
-// introduce has each user write to each other one twice at once: a short run has more than one letter of each pair to judge.
+// introduce writes two letters for each pair at once, so that a short run has something to judge.
 func (x *exchange) introduce() {
 	for range 2 {
 		for _, from := range x.messengers {
@@ -161,10 +161,10 @@ func (x *exchange) introduce() {
 
 func (x *exchange) write(from *messenger, to string) {
 	x.mu.Lock()
-	x.numbers[from.name]++ // A number that is not used breaks nothing.
+	x.numbers[from.name]++ // an unused number breaks nothing
 	l := &Letter{From: from.name, To: to, Number: x.numbers[from.name], At: time.Now(), Got: make([]int, len(x.connections(to)))}
 	x.mu.Unlock()
-	body, _ := json.Marshal(envelope{l.From, l.Number}) // a string and a number always can
+	body, _ := json.Marshal(envelope{l.From, l.Number}) // never fails
 	from.messages.Send(to, body, func(seq uint64) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -188,7 +188,7 @@ func (x *exchange) unanswered(until time.Time) error {
 	return nil
 }
 
-// collect takes the letters that were written until then.
+// collect takes the letters written up to then.
 func (x *exchange) collect(until time.Time) (letters []Letter, late []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -207,7 +207,7 @@ func (x *exchange) collect(until time.Time) (letters []Letter, late []string) {
 	return letters, late
 }
 
-// gatherLetters waits until all that was written while the fault lasted has its final state.
+// gatherLetters waits for the final state of all letters written during the fault.
 func (c *Chaos) gatherLetters(ctx context.Context, w *World) {
 	_ = poll(ctx, c.options.patience.settle, func() error { return c.crowd.exchange.unanswered(w.Until) }) // the verdict says it
 	w.Letters, w.LateLetters = c.crowd.exchange.collect(w.Until)

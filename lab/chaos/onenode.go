@@ -12,28 +12,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// crowded is the node that gets all rooms of that scenario, and is killed.
+// crowded gets all rooms, and is killed.
 const crowded = "sfu-1"
 
-// reportsAfter covers several load reports of the survivors, one a second.
+// Load reports come every second.
 const reportsAfter = 3 * time.Second
 
-// generous are ceilings that no crowd reaches: the walk passes a node over if it has more than its share and a tenth of
-// its ceiling.
+// generous ceilings: the ring walk passes over a node with more than its share and a tenth of its ceiling.
 func generous() []string {
 	return []string{"HOLDFAST_EGRESS_BITS=40000000000", "HOLDFAST_EGRESS_PACKETS=5000000"}
 }
 
-// NodeEnv is the environment, by node, that a scenario needs.
+// NodeEnv is a scenario's environment, by node.
 func NodeEnv(scenario Name) map[string][]string {
 	if scenario == Crowd {
-		still := []string{"HOLDFAST_NO_RELIEF=true"} // what a death moves is judged
+		still := []string{"HOLDFAST_NO_RELIEF=true"} // only what a death moves is judged
 		return map[string][]string{crowded: generous(), "signaling-1": still, "signaling-2": still}
 	}
 	return nil
 }
 
-// homes is the node of each room: round robin; a crowd's all on one, and one more on each other node as a control.
+// homes is the node of each room: round robin; a crowd's are all on one, with a control on each other node.
 func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 	var homes []ring.NodeID
 	for i := range o.Rooms {
@@ -66,8 +65,7 @@ func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 	return c.open(ctx, c.large, c.chaos.options.Large)
 }
 
-// awaitMeasured waits until the crowded node reports what its rooms send instead of what they were expected to send. After
-// the limit the run goes on.
+// awaitMeasured waits until the crowded node's report counts what its rooms send, not estimates. It goes on after a limit.
 func awaitMeasured(ctx context.Context, c *Chaos, _ int) error {
 	_ = steadily(ctx, c.options.patience.settle, func() error {
 		look := c.look(ctx)

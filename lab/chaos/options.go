@@ -17,45 +17,44 @@ type Pins interface {
 	AllPins(ctx context.Context, each func(pin.Holding) error) error
 }
 
-// Options say what to do to whom.
+// Options configure a run.
 type Options struct {
 	Scenario Name
 	Trials   int
 	Rooms    int           // of synthetic people
-	Peers    int           // in each
-	Large    int           // in one room more, whose node every other trial hurts; 0 = there is none
-	Cameras  int           // of each room have a camera on, the first ones, and all send little; -1 = everybody has
-	Browsers int           // in one room more
-	Soak     time.Duration // how long the random faults go on
-	Percent  int           // of a hundred packets that loss loses
+	Peers    int           // in each room
+	Large    int           // people in one more room, whose node every other trial hurts; 0 = no such room
+	Cameras  int           // the first ones of each room with a camera on; all send little; -1 = everybody
+	Browsers int           // in one more room
+	Soak     time.Duration // length of the random faults
+	Percent  int           // of packets lost
 	Delay    time.Duration // of each packet, each way
-	Cut      time.Duration // how long a cut lasts at least; 0 = until its rooms have moved
+	Cut      time.Duration // least length of a cut; 0 = until its rooms have moved
 	Seed     uint64        // of the victims and the rooms' names
 
 	Cluster  *devcluster.Client
-	Pins     Pins      // nil: the verdicts that need the store could not be checked
-	Network  Network   // of a cluster whose nodes are hosts; nil: they are processes only
-	Progress io.Writer // gets a line now and then; nil = nobody
+	Pins     Pins      // nil: verdicts that need the store are unchecked
+	Network  Network   // of a cluster whose nodes are hosts; nil: processes only
+	Progress io.Writer // gets a line now and then; may be nil
 
-	patience patience // zero: patient
+	patience patience
 }
 
-// Bounds: one machine carries the cluster and the people.
+// One machine carries the cluster and the people.
 const (
 	maxTrials   = 1000
 	maxRooms    = 200
-	maxPeers    = 300 // in a room, as a media node's own limit
-	maxCameras  = 12  // that somebody is shown at once
+	maxPeers    = 300 // a media node's limit
+	maxCameras  = 12  // shown at once
 	maxPeople   = 400
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
 	maxPercent  = 50
 	maxDelay    = 2 * time.Second
 	maxCut      = 5 * time.Minute
-	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
+	minSFU      = 3 // one to hurt, one to move to, one that notices nothing
 )
 
-// cameras is how many in a room have a camera on.
 func (o Options) cameras(people int) int {
 	if o.Cameras == -1 {
 		return people
@@ -92,7 +91,6 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// suits checks that the cluster has enough nodes to lose some.
 func (o Options) suits(status devcluster.Status) error {
 	sfu, signaling, stores := 0, 0, 0
 	for _, n := range status.Nodes {

@@ -2,7 +2,7 @@ package chaos
 
 import "time"
 
-// pauses keeps the longest pause of every flow, to the precision of the looks.
+// pauses keeps each flow's longest pause, to the precision of the looks.
 type pauses struct {
 	began time.Time
 	most  map[Flow]time.Duration

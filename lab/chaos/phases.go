@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// The first phases of a gap, which a client does not see.
+// A client does not see these first phases.
 const (
 	stepDetect peer.Step = "detect"
 	stepClaim  peer.Step = "claim"
 	stepTell   peer.Step = "tell"
 )
 
-// phases are the parts of a gap, in order; each ends with the step that it names.
+// Each phase ends with the step that it names.
 func phases() []peer.Step {
 	return []peer.Step{stepDetect, stepClaim, stepTell, peer.StepOffer, peer.StepAnswer, peer.StepICE, peer.StepDTLS, peer.StepFirst}
 }
@@ -26,8 +26,8 @@ type ClientGap struct {
 	Client  string                `json:"client"`
 	Room    string                `json:"room"`
 	Browser bool                  `json:"browser"`
-	GapsMs  []float64             `json:"gapsMs"`            // from the fault to the first packet, or frame, of each stream on the new node
-	Missing int                   `json:"missing,omitempty"` // streams that did not come back
+	GapsMs  []float64             `json:"gapsMs"`            // from the fault to each stream's first packet or frame on the new node
+	Missing int                   `json:"missing,omitempty"` // streams that never came back
 	Phases  map[peer.Step]float64 `json:"phasesMs"`          // of the first stream's gap
 }
 
@@ -41,7 +41,7 @@ func (w *World) firstLogged(since time.Time, msg string, match func(Entry) bool)
 	return at
 }
 
-// measureGaps returns the gaps of clients whose room had to move, since the fault of its node.
+// measureGaps covers clients whose room had to move.
 func measureGaps(w *World) []ClientGap {
 	if !w.Expect.Moves {
 		return nil
@@ -70,8 +70,7 @@ func (w *World) faultOf(room string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// gapOf joins a client's own times with the cluster's. Of several attempts at a step the last one before media counts;
-// the time of a step that nobody saw is in the next phase.
+// gapOf joins a client's times with the cluster's. The last attempt at a step before media counts. A missing step's time is in the next.
 func gapOf(client Client, fault, down, claimed time.Time) ClientGap {
 	g := ClientGap{Client: client.Name, Room: client.Room, Browser: client.Browser, Phases: make(map[peer.Step]float64)}
 	reached := map[peer.Step]time.Time{stepDetect: down, stepClaim: claimed}

@@ -10,11 +10,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// ReportVersion grows when a field of the report changes its name or meaning.
-// Fields may be added under the same version.
+// ReportVersion grows when a field changes its name or meaning, not when fields are added.
 const ReportVersion = 2
 
-// Report is what a run showed.
+// Report is a run's result.
 type Report struct {
 	Version        int        `json:"version"`
 	Scenario       Name       `json:"scenario"`
@@ -24,11 +23,11 @@ type Report struct {
 	Cores          int        `json:"cores"`
 	Parameters     Parameters `json:"parameters"`
 	Interrupted    bool       `json:"interrupted"`
-	Failure        string     `json:"failure,omitempty"` // what kept the run from going on
+	Failure        string     `json:"failure,omitempty"` // what ended the run
 	Kept           bool       `json:"kept"`              // every verdict of every trial, of at least one
 	Verdicts       []Summary  `json:"verdicts"`
-	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil where nobody had to move
-	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first decoded frame that was shown
+	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil without moves
+	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first shown frame
 	Tallies        []Tally    `json:"tallies"`
 	Sizes          []SizeGaps `json:"sizes,omitempty"` // of rooms of more than one size
 	Trials         []*Trial   `json:"trials"`
@@ -42,7 +41,7 @@ type Parameters struct {
 	Rooms       int     `json:"rooms"`
 	Peers       int     `json:"peers"`
 	Large       int     `json:"large,omitempty"`
-	Cameras     int     `json:"cameras"` // on in each room; -1 = everybody's
+	Cameras     int     `json:"cameras"` // on in each room; -1 = all
 	Browsers    int     `json:"browsers"`
 	Seed        uint64  `json:"seed"`
 	CutSeconds  float64 `json:"cutSeconds,omitempty"`
@@ -67,11 +66,11 @@ type Trial struct {
 	Clients  []ClientGap `json:"clients,omitempty"` // of the rooms that had to move
 	Note     string      `json:"note,omitempty"`
 
-	Messages map[string]int `json:"messages"` // judged in this trial, by their final state
+	Messages map[string]int `json:"messages"` // by final state
 
 	WholeMs         float64 `json:"wholeMs"`         // from the end of the mending until all was whole
-	FullestShare    float64 `json:"fullestShare"`    // the largest part of a ceiling that a node which was not hurt sent or reserved
-	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause of a stream in a room that did not have to move, as the looks show it
+	FullestShare    float64 `json:"fullestShare"`    // the largest part of a ceiling that an unhurt node sent or reserved
+	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause in a room that did not have to move
 }
 
 func (t *Trial) kept() bool {
@@ -108,7 +107,6 @@ func (t *Trial) line() string {
 	return strings.Join(parts, "; ")
 }
 
-// finish sums the trials up.
 func (r *Report) finish(now time.Time) {
 	r.ElapsedSeconds = measure.Round1(now.Sub(r.Began).Seconds())
 	r.Kept = len(r.Trials) > 0 && r.Failure == ""

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// returnLimit bounds how long a node that is back may be passed over: signaling nodes hear of it one after the other.
+// returnLimit bounds how long a returned node may be passed over: signaling nodes hear of it one by one.
 const returnLimit = 10 * time.Second
 
-// sendPeople opens rooms on the nodes that are back and empty.
+// sendPeople opens rooms on returned, empty nodes.
 func (c *Chaos) sendPeople(ctx context.Context, w *World) error {
 	w.Late = w.After
 	var failure error
@@ -34,7 +34,7 @@ func (w *World) emptyAgain() []string {
 	})
 }
 
-// BackInService looks at the rooms of the nodes that were cut off.
+// BackInService checks the rooms of the nodes that were cut off.
 func BackInService(w *World) Verdict {
 	v := verdict("back in service", "a media node that was cut off takes new rooms when it can be reached again")
 	for _, node := range w.emptyAgain() {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// replaceAll replaces every process: media nodes first, as an upgrade does.
+// Media nodes come first, as in an upgrade.
 func replaceAll(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	for _, role := range []devcluster.Role{devcluster.RoleSFU, devcluster.RoleSignaling, devcluster.RoleFront, devcluster.RoleStore} {
 		for _, node := range c.nodes(ctx, role) {
@@ -24,7 +24,7 @@ func replaceAll(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	return func(context.Context) error { return nil }, nil
 }
 
-// gapsNote is how long each stream of a synthetic person was without a packet, at the most.
+// gapsNote has the longest gap of each synthetic person's streams.
 func (c *crowd) gapsNote() string {
 	var gaps measure.Sample
 	for _, p := range c.people {

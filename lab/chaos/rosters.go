@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// Roster is what a signaling node says, from the store, of who is in a room.
+// Roster is a room's people, by a signaling node that reads the store.
 type Roster struct {
 	State  string
 	People []RosterPerson
@@ -23,9 +23,9 @@ type RosterPerson struct{ Identity string }
 const (
 	current  = "current"
 	settling = "settling"
-	// rosterLimit is within what the store's rosters are right once the cluster is whole: a refresh of the pins and a write.
+	// Rosters are right rosterLimit after the cluster is whole: a refresh of the pins and a write.
 	rosterLimit = 6 * time.Second
-	// Somebody who has left may be shown until the next write.
+	// Who has left may be shown until the next write.
 	leaveShows = 2 * time.Second
 
 	guestName = "guest"
@@ -35,7 +35,7 @@ func (r Roster) has(who string) bool {
 	return slices.Contains(r.People, RosterPerson{who})
 }
 
-// askRosters asks one room after the other. What is not answered is missing.
+// Unanswered rooms are missing.
 func (c *Chaos) askRosters(ctx context.Context, l *Look, rooms ...string) {
 	l.Rosters = make(map[string]Roster)
 	for _, room := range rooms {
@@ -46,7 +46,7 @@ func (c *Chaos) askRosters(ctx context.Context, l *Look, rooms ...string) {
 	}
 }
 
-// present are the people of each room. They stay for the whole trial. The tabs' identities are not known.
+// present is who stays in each room all the trial. The tabs' identities are unknown.
 func (c *crowd) present() map[string][]string {
 	people := make(map[string][]string)
 	for _, p := range c.people {
@@ -55,8 +55,7 @@ func (c *crowd) present() map[string][]string {
 	return people
 }
 
-// visit has somebody come into every second room without a cap, waits until the rosters show everybody, and has the guests leave,
-// right before the fault.
+// visit adds a guest to every second room without a cap, waits until the rosters show everybody, and has the guests leave before the fault.
 func (c *Chaos) visit(ctx context.Context, w *World) error {
 	var rooms []string
 	for i, room := range slices.Sorted(maps.Keys(w.People)) {
@@ -88,7 +87,7 @@ func (c *Chaos) visit(ctx context.Context, w *World) error {
 	})
 }
 
-// awaitRosters waits until those of all rooms are right, and puts the last ones into w.After.
+// awaitRosters waits until all rosters are right, and stores the last ones in w.After.
 func (c *Chaos) awaitRosters(ctx context.Context, w *World) {
 	_ = poll(ctx, rosterLimit, func() error { // the verdicts say what is wrong
 		c.askRosters(ctx, &w.After, slices.Collect(maps.Keys(w.People))...)
@@ -99,14 +98,14 @@ func (c *Chaos) awaitRosters(ctx context.Context, w *World) {
 	})
 }
 
-// askSome asks for one room at a time while the fault lasts, and the capped one: all would keep the nodes busy.
+// askSome asks for one room at a time, and the capped one: all would keep the nodes busy.
 func (c *Chaos) askSome(ctx context.Context, w *World, l *Look, n int) {
 	if rooms := slices.Sorted(maps.Keys(w.People)); len(rooms) > 0 {
 		c.askRosters(ctx, l, rooms[n%len(rooms)], c.crowd.capped)
 	}
 }
 
-// NobodyMissing compares rosters with the people who stayed in their rooms.
+// NobodyMissing compares rosters with the people who stayed.
 func NobodyMissing(w *World) Verdict {
 	v := verdict("nobody is missing who is here", fmt.Sprintf("a roster that the store calls current has everybody who is in the room, and each is current %s after the cluster is whole, or settling, with everybody: a room that moved waits 30 s for who left just before it did", rosterLimit))
 	for room, people := range w.People {
@@ -125,7 +124,7 @@ func NobodyMissing(w *World) Verdict {
 	return *v
 }
 
-// NobodyGone looks for others than the people who stayed, such as a guest who left just before the fault.
+// NobodyGone looks for people who left, such as guests.
 func NobodyGone(w *World) Verdict {
 	v := verdict("nobody is shown who is gone", fmt.Sprintf("a roster that the store calls current has nobody who left more than %s ago", leaveShows))
 	judgeRosters(w, v, func(atOnce bool, room string, r Roster) {
@@ -138,7 +137,7 @@ func NobodyGone(w *World) Verdict {
 	return *v
 }
 
-// judgeRosters tells judge of each current roster, and whether it was read so soon that a guest may be shown.
+// judgeRosters calls judge for each current roster. atOnce: a guest may still be shown.
 func judgeRosters(w *World, v *Verdict, judge func(atOnce bool, room string, r Roster)) {
 	asked := 0
 	for i, l := range append(slices.Clone(w.Between), w.After) {
@@ -154,7 +153,6 @@ func judgeRosters(w *World, v *Verdict, judge func(atOnce bool, room string, r R
 	}
 }
 
-// dismiss has the guests leave.
 func (c *crowd) dismiss() {
 	c.people = slices.DeleteFunc(c.people, func(p *person) bool {
 		if p.name == guestName {
@@ -162,5 +160,5 @@ func (c *crowd) dismiss() {
 		}
 		return p.name == guestName
 	})
-	backoff.Sleep(c.living, 100*time.Millisecond) // their leaves are under way
+	backoff.Sleep(c.living, 100*time.Millisecond) // the leaves are on their way
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// Name names a scenario, as on the command line.
+// Name is a scenario's, as on the command line.
 type Name string
 
-// The scenarios that code asks for by name.
+// Scenarios that code names.
 const (
 	Kill       Name = "kill"
 	Freeze     Name = "freeze"
@@ -40,28 +40,26 @@ type scenario struct {
 	name     Name
 	sentence string
 	expect   Expect
-	hold     time.Duration // how long the fault lasts where no room has to move
-	acts     []act         // what is done, in a row
+	hold     time.Duration // where no room has to move
+	acts     []act         // in this order
 	prepare  func(ctx context.Context, c *Chaos, trial int) error
 	strike   func(ctx context.Context, c *Chaos, w *World) (heal, error) // instead of acts
-	cut      bool                                                        // it may last longer, by --cut
+	cut      bool                                                        // --cut may lengthen it
 	soak     bool                                                        // a soak draws it
 	once     bool                                                        // one trial a run
 }
 
-// hosts says whether it hurts cables: each node must be a host of its own.
+// hosts reports whether it hurts cables: each node must be a host of its own.
 func (s scenario) hosts() bool {
 	return slices.ContainsFunc(s.acts, func(a act) bool { return a.fault != nil })
 }
 
 const (
-	// away is how long a store or a signaling node is missing: longer than longestPause, and than the 300 ms that a join
-	// waits for the store.
+	// away is longer than longestPause, and than the 300 ms that a join waits for the store.
 	away = 6 * time.Second
-	// hurtFor is how long packets are lost or late: more than three times gossip's limit.
+	// hurtFor is more than three times gossip's limit.
 	hurtFor = 10 * time.Second
-	// blockedFor outlasts gRPC's keepalive of 15 s and the 30 s for which a media node keeps people without a signaling
-	// node.
+	// blockedFor outlasts gRPC's keepalive of 15 s, and the 30 s that a media node keeps people without a signaling node.
 	blockedFor = 50 * time.Second
 )
 
@@ -206,7 +204,7 @@ func Names() []string {
 	return names
 }
 
-// NeedsHosts says whether a scenario hurts cables.
+// NeedsHosts reports whether a scenario hurts cables.
 func NeedsHosts(name Name) bool {
 	s, known := find(name)
 	return known && s.hosts()
@@ -216,8 +214,7 @@ func (o Options) soakFaults() []Name {
 	return those(func(s scenario) bool { return s.soak && o.can(s) })
 }
 
-// can reports whether the cluster can be hurt so. Containers take no variables that make them die at a step, and can be cut off
-// from everybody only.
+// Containers take no variables that make them die at a step, and can be cut off from everybody only.
 func (o Options) can(s scenario) bool {
 	switch {
 	case o.Cluster.Supervised():

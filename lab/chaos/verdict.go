@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
-// Outcome is how an invariant fared.
+// Outcome is an invariant's result.
 type Outcome string
 
-// An unchecked verdict counts as broken.
+// Unchecked counts as broken.
 const (
 	Kept      Outcome = "kept"
 	Broken    Outcome = "broken"
@@ -22,9 +22,9 @@ const (
 // Verdict is what one check found.
 type Verdict struct {
 	Name     string   `json:"name"`
-	Sentence string   `json:"sentence"` // what is promised
+	Sentence string   `json:"sentence"` // the promise
 	Outcome  Outcome  `json:"outcome"`
-	Faults   []string `json:"faults,omitempty"` // what was seen instead; the first few
+	Faults   []string `json:"faults,omitempty"` // the first few
 }
 
 const maxFaults = 10
@@ -36,7 +36,7 @@ func (v *Verdict) broken(format string, values ...any) {
 	}
 }
 
-// unchecked records why nothing can be said; what is broken stays broken.
+// What is broken stays broken.
 func (v *Verdict) unchecked(format string, values ...any) Verdict {
 	if v.Outcome == Kept {
 		v.Outcome = Unchecked
@@ -279,7 +279,6 @@ func EverybodyReceives(w *World) Verdict {
 	return v
 }
 
-// receivesNow is EverybodyReceives at the end of the trial.
 func receivesNow(w *World) Verdict {
 	v := verdict("everybody receives everybody", "after the fault, and where rooms have to move already while it lasts, each client gets fresh audio and video of each other one in its room")
 	if len(w.Received) == 0 {
@@ -293,10 +292,10 @@ func receivesNow(w *World) Verdict {
 	return *v
 }
 
-// longestPause is what a busy machine may take from a stream. It is shorter than away.
+// longestPause allows for a busy machine. It is shorter than away.
 const longestPause = 3 * time.Second
 
-// MediaNeedsNoStore looks at every stream while the store, or a signaling node, was away.
+// MediaNeedsNoStore checks every stream while the store, or a signaling node, was away.
 func MediaNeedsNoStore(w *World) Verdict {
 	return undisturbed(w, "media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
 }
@@ -339,7 +338,7 @@ func NoFalseDeath(w *World) Verdict {
 	return *v
 }
 
-// MediaGoesOn looks at every stream while packets were lost, late or blocked between nodes.
+// MediaGoesOn checks every stream while packets were lost, late or blocked between nodes.
 func MediaGoesOn(w *World) Verdict {
 	return undisturbed(w, "media goes on", fmt.Sprintf("while packets are lost, late or blocked no stream pauses for more than %s, and nobody makes a new connection but in a room that has to move", longestPause))
 }

@@ -16,13 +16,13 @@ type AdminNode struct {
 	Boot    string `json:"boot"`
 	Role    string `json:"role"`
 	Control string `json:"control"`
-	Stalled int    `json:"stalled"` // clients of that signaling node who receive nothing
+	Stalled int    `json:"stalled"` // that signaling node's clients who receive nothing
 	Sockets int    `json:"sockets"` // of that signaling node
-	// Of the control port; 0: a build from before versions were told.
+	// Of the control port; 0: unknown.
 	Protocol uint32 `json:"protocol"`
-	// For how long it has held pictures back; 0: it does not.
+	// How long video has been held back; 0: it is not.
 	LimitedSeconds uint32 `json:"limitedSeconds"`
-	// The media sockets that clients are told of, and those that do not answer that signaling node.
+	// As clients are told, and those that do not answer that signaling node.
 	MediaTold   []string `json:"mediaTold"`
 	MediaSilent []string `json:"mediaSilent"`
 	AdminLoad
@@ -36,12 +36,12 @@ type AdminLoad struct {
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 }
 
-// Admin fetches a path of the operator's API ("nodes", "rooms/NAME") through the front and decodes the answer.
+// Admin fetches an operator's path ("nodes", "rooms/NAME") through the front and decodes the answer.
 func (c *Cluster) Admin(ctx context.Context, path string, into any) error {
 	return c.AdminAt(ctx, c.page, path, into)
 }
 
-// AdminAt is Admin of one signaling node: base is "http://host:port/".
+// AdminAt asks the signaling node at base, "http://host:port/".
 func (c *Client) AdminAt(ctx context.Context, base, path string, into any) error {
 	token, err := c.Access().adminToken()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) AdminAt(ctx context.Context, base, path string, into any) error
 // AdminNodes lists the nodes that a signaling node sees.
 func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) { return c.NodesAt(ctx, c.page) }
 
-// NodesAt is AdminNodes of one signaling node.
+// NodesAt asks one signaling node.
 func (c *Client) NodesAt(ctx context.Context, base string) ([]AdminNode, error) {
 	var answer struct {
 		Nodes []AdminNode `json:"nodes"`
@@ -69,7 +69,7 @@ func (c *Client) NodesAt(ctx context.Context, base string) ([]AdminNode, error) 
 	return answer.Nodes, err
 }
 
-// DrainAt has a media node drain (POST), without ending when it is empty, or take rooms again (DELETE).
+// DrainAt starts (POST) or ends (DELETE) a drain. The drained node does not exit.
 func (c *Client) DrainAt(ctx context.Context, base, method, node string) error {
 	token, err := c.Access().adminToken()
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Client) DrainAt(ctx context.Context, base, method, node string) error {
 	return err
 }
 
-// AdminRoom is a room as a media node that holds it describes it (GET /api/v1/rooms).
+// AdminRoom is a room as its media node describes it (GET /api/v1/rooms).
 type AdminRoom struct {
 	Room                string      `json:"room"`
 	Node                string      `json:"node"`
@@ -94,7 +94,7 @@ type AdminRoom struct {
 	Peers               []AdminPeer `json:"peers"`
 }
 
-// AdminPeer is one of its people.
+// AdminPeer is a peer of an AdminRoom.
 type AdminPeer struct {
 	Peer      string `json:"peer"`
 	Identity  string `json:"identity"`
@@ -115,7 +115,7 @@ func (r AdminRoom) Offers() map[string]uint64 {
 // ErrSilentNode is returned when a media node did not say what it holds.
 var ErrSilentNode = errors.New("a media node did not say what it holds")
 
-// RoomsAt lists what every live media node holds. After ErrSilentNode the rooms of the others are there.
+// RoomsAt lists the rooms of all live media nodes; with ErrSilentNode, of the others.
 func (c *Client) RoomsAt(ctx context.Context, base string) ([]AdminRoom, error) {
 	var answer struct {
 		Rooms       []AdminRoom `json:"rooms"`
@@ -128,12 +128,12 @@ func (c *Client) RoomsAt(ctx context.Context, base string) ([]AdminRoom, error) 
 	return answer.Rooms, err
 }
 
-// MoveRoom moves a room to a node while both live.
+// MoveRoom moves a room to a node.
 func (c *Cluster) MoveRoom(ctx context.Context, room, node string) error {
 	return c.MoveRoomAt(ctx, c.page, room, node)
 }
 
-// MoveRoomAt is MoveRoom by one signaling node.
+// MoveRoomAt asks one signaling node.
 func (c *Client) MoveRoomAt(ctx context.Context, base, room, node string) error {
 	token, err := c.Access().adminToken()
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// requestBytes bounds a request's body.
 const requestBytes = 64 << 10
 
-// serveAPI serves requests on loopback and writes the state file that leads to them. closeAPI ends both.
+// closeAPI ends the server and removes the state file.
 func (s *Supervisor) serveAPI(ctx context.Context) (closeAPI func(), err error) {
 	path, err := statePath(s.options.State)
 	if err != nil {
@@ -36,7 +35,7 @@ func (s *Supervisor) serveAPI(ctx context.Context) (closeAPI func(), err error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(listener) // ends with server.Close
+		_ = server.Serve(listener)
 	}()
 	closeAPI = func() {
 		os.Remove(path)
@@ -85,7 +84,7 @@ func (s *Supervisor) handler() http.Handler {
 	return s.authorize(mux)
 }
 
-// authorize admits only who could read the state file: any page in a browser on this machine can reach a loopback port.
+// Any web page on this machine can reach a loopback port, so requests need the state file's token.
 func (s *Supervisor) authorize(next http.Handler) http.Handler {
 	want := []byte("Bearer " + s.secrets.control)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

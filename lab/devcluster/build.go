@@ -14,15 +14,15 @@ import (
 
 const mainPackage = "github.com/holdfast-rtc/holdfast"
 
-// Binary builds the binary, once for each process, and returns its path. It is for tests.
+// Binary builds the binary once a process, for tests, and returns its path.
 func Binary() (string, error) { return builtOnce() }
 
-// oldBinary is the age at which a test's binary is removed by a later build.
+// Later builds remove older binaries.
 const oldBinary = 24 * time.Hour
 
 var builtOnce = sync.OnceValues(build) //nolint:gochecknoglobals // once per process is the point: linking takes seconds.
 
-// build names the binary by its content: test processes that build side by side never replace one that runs.
+// The binary is named by its content, so that no build replaces a running one.
 func build() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -33,9 +33,9 @@ func build() (string, error) {
 		return "", fmt.Errorf("make the directory of test binaries: %w", err)
 	}
 	fresh := filepath.Join(dir, fmt.Sprintf("new-%d", os.Getpid()))
-	// -buildvcs off: the content must not change with every commit. Without debug information the linker is done sooner.
+	// No VCS stamp: the content must not change with each commit. No debug information: linking is faster.
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh, mainPackage)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", mainPackage, err, out)
 	}

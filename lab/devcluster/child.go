@@ -7,12 +7,10 @@ import (
 	"os"
 )
 
-// supervisedEnv marks a child: its standard input stays open while the supervisor lives, and the first line of its
-// standard output is its Report.
+// supervisedEnv marks a child: the supervisor's end closes its standard input, and its first line of output is its Report.
 const supervisedEnv = "HOLDFAST_SUPERVISED"
 
-// Report is one line of JSON, written once the listeners are bound. Children bind port 0, so that no two get the same
-// port.
+// Report is one line of JSON, written once the listeners are bound.
 type Report struct {
 	Pid       int               `json:"pid"`
 	Addresses map[string]string `json:"addresses"`
@@ -21,8 +19,7 @@ type Report struct {
 // Supervised reports whether this process is a supervisor's child.
 func Supervised() bool { return os.Getenv(supervisedEnv) == "1" }
 
-// EndWithParent calls end when the supervisor is gone, which closes the inherited pipe. On Linux the kernel kills the
-// child as well, so that a stopped one ends too.
+// EndWithParent calls end when the supervisor's end closes the pipe. On Linux the kernel also kills the child.
 func EndWithParent(pipe io.Reader, end func()) {
 	go func() {
 		_, _ = io.Copy(io.Discard, pipe)
@@ -30,7 +27,7 @@ func EndWithParent(pipe io.Reader, end func()) {
 	}()
 }
 
-// Announce writes the report of this process.
+// Announce writes this process's report.
 func Announce(w io.Writer, addresses map[string]string) error {
 	line, err := json.Marshal(Report{Pid: os.Getpid(), Addresses: addresses})
 	if err != nil {

@@ -18,39 +18,39 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// Nodes is a cluster whose nodes are no processes of a supervisor.
+// Nodes is a cluster without a supervisor.
 type Nodes interface {
 	Status(ctx context.Context) (Status, error)
 	Kill(ctx context.Context, name string, signal syscall.Signal) error
 	StartNode(ctx context.Context, name string, env ...string) (Node, error)
-	// Replace ends a node by SIGTERM and starts one of its name.
+	// Replace ends a node by SIGTERM and starts it again.
 	Replace(ctx context.Context, name string) error
-	// LogDir has every node's log so far.
+	// LogDir returns the directory of NAME.log.
 	LogDir(ctx context.Context) (string, error)
 }
 
-// Client speaks to a running supervisor, or to other Nodes.
+// Client speaks to a supervisor, or to other Nodes.
 type Client struct {
 	state stateFile
 	http  *http.Client
 	nodes Nodes // nil: a supervisor's
 }
 
-// ClientOf speaks to nodes that no supervisor runs.
+// ClientOf speaks to nodes without a supervisor.
 func ClientOf(nodes Nodes, access Access) *Client {
 	c := newClient(stateFile{Access: access})
 	c.nodes = nodes
 	return c
 }
 
-// Supervised reports whether the nodes are processes, which can be started with other variables.
+// Supervised reports whether nodes can be started with other variables.
 func (c *Client) Supervised() bool { return c == nil || c.nodes == nil }
 
 func newClient(state stateFile) *Client {
 	return &Client{state: state, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// Find returns a client of the cluster with this state file, or of the user's only one.
+// Find returns the cluster of this state file, or the user's only one.
 func Find(ctx context.Context, path string) (*Client, error) {
 	if path != "" {
 		return open(path)
@@ -72,7 +72,7 @@ func Find(ctx context.Context, path string) (*Client, error) {
 		}
 		if _, err := c.Status(ctx); err != nil {
 			if ctx.Err() == nil {
-				os.Remove(path) // its supervisor was killed
+				os.Remove(path)
 			}
 			continue
 		}
@@ -106,18 +106,18 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return status, err
 }
 
-// Access is the API key of this run.
+// Access returns this run's API key.
 func (c *Client) Access() Access { return c.state.Access }
 
-// Token lets a person into a room, to publish and subscribe.
+// Token allows to join, publish and subscribe.
 func (c *Client) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
 
-// MessengerToken is Token of who may message everybody, for a room that holds so many people; 0: any number.
+// MessengerToken also allows to message everybody. people is the room's limit; 0: none.
 func (c *Client) MessengerToken(room, name string, people int) (string, error) {
 	return c.Access().messengerToken(room, name, people)
 }
 
-// Kill sends a signal to a node. After SIGKILL it returns when the process is gone.
+// Kill sends a signal to a node. After SIGKILL it waits for the end.
 func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) error {
 	if c.nodes != nil {
 		return c.nodes.Kill(ctx, name, sig)
@@ -125,7 +125,7 @@ func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) erro
 	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)
 }
 
-// StartNode starts a dead node again and returns when the cluster sees it. The variables (KEY=VALUE) are for this run.
+// StartNode starts a dead node and waits until the cluster sees it. env (KEY=VALUE) is for this run.
 func (c *Client) StartNode(ctx context.Context, name string, env ...string) (Node, error) {
 	if c.nodes != nil {
 		return c.nodes.StartNode(ctx, name, env...)
@@ -135,7 +135,7 @@ func (c *Client) StartNode(ctx context.Context, name string, env ...string) (Nod
 	return node, err
 }
 
-// Replace ends a node by SIGTERM, waits for its end, and starts it again.
+// Replace ends a node by SIGTERM and starts it again.
 func (c *Client) Replace(ctx context.Context, name string) error {
 	if c.nodes != nil {
 		return c.nodes.Replace(ctx, name)
@@ -158,10 +158,10 @@ func (c *Client) Replace(ctx context.Context, name string) error {
 	return fmt.Errorf("%s has not ended within %v of SIGTERM", name, replaceLimit)
 }
 
-// replaceLimit is longer than a drain, and the restarts after it.
+// replaceLimit covers a drain and the restarts after it.
 const replaceLimit = 90 * time.Second
 
-// LogDir is where every node's log is, as NAME.log.
+// LogDir returns the directory of NAME.log.
 func (c *Client) LogDir(ctx context.Context) (string, error) {
 	if c.nodes != nil {
 		return c.nodes.LogDir(ctx)
@@ -170,19 +170,19 @@ func (c *Client) LogDir(ctx context.Context) (string, error) {
 	return status.LogDir, err
 }
 
-// AddSFU starts one more media node and returns when the cluster sees it.
+// AddSFU starts one more media node and waits until the cluster sees it.
 func (c *Client) AddSFU(ctx context.Context, env ...string) (Node, error) {
 	var node Node
 	err := c.call(ctx, http.MethodPost, "/sfu", startRequest{Env: env}, &node)
 	return node, err
 }
 
-// Stop asks the supervisor to end the cluster.
+// Stop ends the cluster.
 func (c *Client) Stop(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/stop", nil, nil)
 }
 
-// Logs returns the end of a node's log, over all its runs.
+// Logs returns the end of a node's log.
 func (c *Client) Logs(ctx context.Context, name string) (string, error) {
 	dir, err := c.LogDir(ctx)
 	return logTail(filepath.Join(dir, name+".log")), err
@@ -211,7 +211,6 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// statusError is an answer other than 200.
 type statusError struct {
 	url, said string
 	status    int
@@ -222,14 +221,12 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answered %d: %s", e.url, e.status, e.said)
 }
 
-// answerBytes bounds an answer.
 const answerBytes = 4 << 20
 
-// fetch asks an address, with a token and a body of JSON if there are any.
 func fetch(ctx context.Context, client *http.Client, method, url, token string, body any) ([]byte, error) {
 	var content []byte
 	if body != nil {
-		content, _ = json.Marshal(body) // our own requests can be encoded
+		content, _ = json.Marshal(body)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
 	if err != nil {

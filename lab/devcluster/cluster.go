@@ -12,8 +12,7 @@ import (
 
 const startLimit = readyLimit + 2*reportLimit
 
-// Cluster is a `holdfast dev` process of a test, and a client of its supervisor. It ends with the test process, also
-// when that is killed.
+// Cluster is a test's `holdfast dev` process and its client. It ends with the test process, even a killed one.
 type Cluster struct {
 	*Client
 
@@ -25,8 +24,7 @@ type Cluster struct {
 	page       string
 }
 
-// Start builds the binary, runs `holdfast dev` and returns when the cluster is
-// ready. Call Close.
+// Start builds the binary, runs `holdfast dev` and waits until it is ready. Call Close.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Binary == "" {
 		binary, err := builtOnce()
@@ -42,7 +40,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		o.Signaling = Defaults().Signaling
 	}
 	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0" // the usual port may belong to the developer's own cluster
+		o.Listen = "127.0.0.1:0" // the usual port may be taken
 	}
 	dir, err := makeRunDir("holdfast-run-")
 	if err != nil {
@@ -108,7 +106,7 @@ func (o Options) args(state string) []string {
 	return args
 }
 
-// Close ends the cluster and returns when all its processes are gone.
+// Close returns when all processes are gone.
 func (c *Cluster) Close() {
 	if c.supervisor != nil {
 		c.supervisor.end(supervisorEndLimit)
@@ -123,16 +121,16 @@ func (c *Cluster) Close() {
 	c.dir.remove()
 }
 
-// supervisorEndLimit leaves the supervisor the time to end its children.
+// The supervisor ends its children first.
 const supervisorEndLimit = endLimit + 10*time.Second
 
-// URL is the address of the page, through the front; it ends with a slash.
+// URL is the page's, through the front, with a final slash.
 func (c *Cluster) URL() string { return c.page }
 
 // SupervisorPid is the process id of `holdfast dev`.
 func (c *Cluster) SupervisorPid() int { return c.supervisor.pid }
 
-// KillSupervisor kills `holdfast dev` itself and waits for its end.
+// KillSupervisor signals `holdfast dev` and waits for its end.
 func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 	if err := c.supervisor.signal(sig); err != nil {
 		return err
@@ -141,7 +139,7 @@ func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 	return nil
 }
 
-// Output is what `holdfast dev` has shown so far.
+// Output is what `holdfast dev` has printed.
 func (c *Cluster) Output() string { return c.log.text() }
 
 // Node describes one node.

@@ -1,11 +1,6 @@
-// Package devcluster runs a whole cluster on one machine, every node a process
-// of its own so that it can be killed for real. It is what `holdfast dev` does,
-// and what tests start to get a cluster.
+// Package devcluster runs a cluster on one machine, every node a process that can be killed for real, for `holdfast dev` and tests.
 //
-// It promises that no child outlives its supervisor, however that ends, and that
-// a node which died stays dead until somebody asks for it. It knows the command
-// lines of the roles and what they report about themselves; it does not know
-// what they do.
+// No child outlives its supervisor, and a dead node stays dead until somebody starts it.
 package devcluster
 
 import "syscall"
@@ -13,7 +8,7 @@ import "syscall"
 // Role is what a child process does.
 type Role string
 
-// The roles of children.
+// The roles.
 const (
 	RoleStore     Role = "store"
 	RoleSFU       Role = "sfu"
@@ -21,14 +16,14 @@ const (
 	RoleFront     Role = "front"
 )
 
-// State is where a child is in its life.
+// State is a child's state.
 type State string
 
-// The states of a child.
+// The states.
 const (
-	StateStarting State = "starting" // it has not reported its addresses yet
+	StateStarting State = "starting" // no addresses reported yet
 	StateRunning  State = "running"
-	StateDead     State = "dead" // it ended; it stays so until it is asked for
+	StateDead     State = "dead"
 )
 
 // The keys of Node.Addresses.
@@ -42,29 +37,29 @@ const (
 	AddressStore   = "store"
 )
 
-// Node is one child as the supervisor sees it.
+// Node is a child as the supervisor sees it.
 type Node struct {
 	Name      string            `json:"name"`
 	Role      Role              `json:"role"`
 	State     State             `json:"state"`
-	Pid       int               `json:"pid"` // of the latest run
+	Pid       int               `json:"pid"`
 	Starts    int               `json:"starts"`
 	Addresses map[string]string `json:"addresses,omitempty"` // host:port by kind
-	Ended     string            `json:"ended,omitempty"`     // how the latest run ended, in words
+	Ended     string            `json:"ended,omitempty"`     // the latest run's end
 }
 
-// Status is the whole cluster as the supervisor sees it.
+// Status is the cluster as the supervisor sees it.
 type Status struct {
-	Page   string `json:"page"`            // the address of the page, through the front
-	Ready  bool   `json:"ready"`           // it was up once, and people can join now
-	Lacks  []Role `json:"lacks,omitempty"` // the roles without a process that runs: nobody can join without each of them
+	Page   string `json:"page"`            // through the front
+	Ready  bool   `json:"ready"`           // people can join
+	Lacks  []Role `json:"lacks,omitempty"` // a join needs all roles
 	Pid    int    `json:"pid"`             // of the supervisor
-	Name   string `json:"cluster"`         // as --cluster of its nodes
+	Name   string `json:"cluster"`
 	LogDir string `json:"logDir"`
 	Nodes  []Node `json:"nodes"`
 }
 
-// Access is the API key that the cluster of this run accepts.
+// Access is this run's API key.
 type Access struct {
 	Key    string `json:"key"`
 	Secret string `json:"secret"`
@@ -75,6 +70,6 @@ type (
 		Signal syscall.Signal `json:"signal"`
 	}
 	startRequest struct {
-		Env []string `json:"env,omitempty"` // KEY=VALUE, for this run only
+		Env []string `json:"env,omitempty"` // KEY=VALUE, for this run
 	}
 )

@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// goRunPoll is how often a supervisor under `go run` looks for its parent.
 const goRunPoll = 250 * time.Millisecond
 
-// EndWithGoRun calls end when the `go run` that started this process is gone: it does not pass on a SIGTERM and cannot
-// pass on a SIGKILL. A process that something else started is left alone, as under nohup.
+// EndWithGoRun calls end when the `go run` that started this process is gone: it passes no SIGTERM or SIGKILL on.
 func EndWithGoRun(ctx context.Context, end func()) {
 	parent := os.Getppid()
 	if !startedByGoRun(parent) {
@@ -35,7 +33,7 @@ func EndWithGoRun(ctx context.Context, end func()) {
 	}()
 }
 
-// startedByGoRun recognizes the compiler's cache in our path, or, on Linux, the go command as our parent.
+// startedByGoRun looks for the compiler's cache in our path, or on Linux for go as the parent.
 func startedByGoRun(parent int) bool {
 	self, err := os.Executable()
 	if err == nil && strings.Contains(self, "go-build") {

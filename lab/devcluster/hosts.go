@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Host is a network namespace that a node runs in, and its address there.
+// Host is a node's network namespace and address.
 type Host struct {
 	IP    string
-	Space string // a path of the namespace; empty = ours
+	Space string // path of the namespace; empty = ours
 }
 
-// ParseHost reads NAME=IP@PATH, the form of a --host flag; without @PATH the node is in our namespace.
+// ParseHost reads a --host flag, NAME=IP@PATH; PATH is optional.
 func ParseHost(given string) (name string, h Host, err error) {
 	name, where, _ := strings.Cut(given, "=")
 	ip, space, there := strings.Cut(where, "@")
@@ -42,5 +42,4 @@ func (o Options) host(name string) Host {
 	return Host{IP: "127.0.0.1"}
 }
 
-// errNoHost refuses one more node if each has a host of its own.
 var errNoHost = errors.New("each node of this cluster has a host of its own, and there is none for one more")

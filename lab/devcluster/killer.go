@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// A signaling node gets the supervisor's address and token, so that its page can kill media nodes: only if the page is
-// served on loopback.
+// For the page's button that kills media nodes; only if the page is served on loopback.
 const (
 	superviseEnv      = "HOLDFAST_DEV_CONTROL"
 	superviseTokenEnv = "HOLDFAST_DEV_TOKEN" //nolint:gosec // the name of a variable
@@ -26,12 +25,12 @@ func NewKiller() *Killer {
 	return &Killer{client: newClient(stateFile{Control: address, Token: token})}
 }
 
-// Kill sends SIGKILL to a node and returns when its process is gone.
+// Kill sends SIGKILL to a node and waits for its end.
 func (k *Killer) Kill(ctx context.Context, node string) error {
 	return k.client.Kill(ctx, node, syscall.SIGKILL)
 }
 
-// loopbackPage reports whether only this machine reaches the page. An address to be chosen will be loopback.
+// An empty address will be loopback.
 func loopbackPage(listen string) bool {
 	if listen == "" {
 		return true

@@ -14,10 +14,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// readyLimit bounds the wait for a whole cluster on a cold, busy machine; gossip settles within seconds.
+// For a cold, busy machine; gossip settles within seconds.
 const readyLimit = 60 * time.Second
 
-// bringUp starts what others need first, then the rest side by side.
 func (s *Supervisor) bringUp(ctx context.Context) error {
 	began := time.Now()
 	if err := s.listenable(); err != nil {
@@ -28,7 +27,7 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	// One media node alone first, for the others to join.
+	// The others join this one.
 	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
 		return err
 	}
@@ -56,7 +55,6 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	return s.onReady(strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
 }
 
-// startFront uses the wanted port, else the usual one, else a free one.
 func (s *Supervisor) startFront(ctx context.Context) error {
 	s.mu.Lock()
 	switch {
@@ -80,7 +78,7 @@ func (s *Supervisor) startFront(ctx context.Context) error {
 	return nil
 }
 
-// listenable reports the fault of a --listen before anything is started.
+// listenable finds a bad --listen early.
 func (s *Supervisor) listenable() error {
 	if s.options.Listen == "" || s.options.host("front").Space != "" {
 		return nil
@@ -112,7 +110,7 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	if err != nil {
 		return Node{}, err
 	}
-	defer s.watchers.Done() // reserve added us, so that the end waits for this start
+	defer s.watchers.Done() // added by reserve: the end waits for this start
 	p, err := launch(ctx, s.spawner, c, reportLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +131,6 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	return m.node(), nil
 }
 
-// reserve marks a member as starting and returns what to run.
 func (s *Supervisor) reserve(name string, env []string) (*member, command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +168,6 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	}, nil
 }
 
-// clusterName is unique if the store is shared.
 func (s *Supervisor) clusterName() string {
 	if s.options.Redis == "" {
 		return pin.DefaultCluster
@@ -179,7 +175,7 @@ func (s *Supervisor) clusterName() string {
 	return s.secrets.cluster
 }
 
-// environment has the secrets and the store's address: arguments would show in every process list.
+// Not in arguments, which every process list shows.
 func (s *Supervisor) environment(role Role) []string {
 	store := s.options.Redis
 	for _, m := range s.members {
@@ -201,7 +197,7 @@ func (s *Supervisor) environment(role Role) []string {
 	return env
 }
 
-// kill sends a signal to a running member; after SIGKILL it waits for the end.
+// After SIGKILL, kill waits for the end.
 func (s *Supervisor) kill(ctx context.Context, name string, sig syscall.Signal) error {
 	s.mu.Lock()
 	m, err := s.find(name)

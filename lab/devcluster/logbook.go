@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	logTailBytes = 1 << 20  // of a log that are read again
-	logFileBytes = 64 << 20 // of each node's log; later lines are dropped, and the last line says so
+	logTailBytes = 1 << 20  // read back
+	logFileBytes = 64 << 20 // of each node; later lines are dropped
 )
 
-// terminal serializes lines of many children onto one writer. It never blocks a child: lines that do not fit are
-// dropped.
+// terminal writes the lines of many children without blocking one.
 type terminal struct {
-	lines chan []byte // bounded; when full, a line is dropped
+	lines chan []byte // when full, a line is dropped
 	done  chan struct{}
 }
 
@@ -43,20 +42,20 @@ func (t *terminal) print(line []byte) {
 
 func (t *terminal) printf(format string, args ...any) { t.print(fmt.Appendf(nil, format, args...)) }
 
-// close prints what is queued and returns. No print may follow.
+// close prints the queue. No print may follow.
 func (t *terminal) close() {
 	close(t.lines)
 	<-t.done
 }
 
-// logbook is one node's log over all its runs; a child's standard error is copied to it.
+// logbook is one node's log over all its runs.
 type logbook struct {
-	show func(line []byte) // decides what the terminal sees of a whole line
+	show func(line []byte) // gets whole lines
 	path string
 
 	mu      sync.Mutex // guards the fields below
 	partial []byte
-	file    *os.File // nil when it is full or closed
+	file    *os.File // nil when full or closed
 	written int
 }
 
@@ -69,7 +68,7 @@ func openLogbook(dir, name string, show func(line []byte)) (*logbook, error) {
 	return &logbook{show: show, path: path, file: file}, nil
 }
 
-// Write takes a piece of the log, not necessarily whole lines.
+// Write need not get whole lines.
 func (l *logbook) Write(piece []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +82,7 @@ func (l *logbook) Write(piece []byte) (int, error) {
 		l.show(line)
 		l.partial = rest
 	}
-	if len(l.partial) > logTailBytes { // a line without an end
+	if len(l.partial) > logTailBytes { // endless line
 		l.partial = nil
 	}
 	return len(piece), nil
@@ -104,14 +103,13 @@ func (l *logbook) keep(piece []byte) {
 
 func (l *logbook) text() string { return logTail(l.path) }
 
-// logTail is the end of a log; empty if there is none.
 func logTail(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
-	if _, err := file.Seek(-logTailBytes, io.SeekEnd); err != nil { // it is shorter
+	if _, err := file.Seek(-logTailBytes, io.SeekEnd); err != nil { // shorter file
 		_, _ = file.Seek(0, io.SeekStart)
 	}
 	text, _ := io.ReadAll(file)

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// member is one node across its runs. The supervisor's mutex guards it.
+// member is one node over all runs. The supervisor's mutex guards it.
 type member struct {
 	name    string
 	role    Role
 	log     *logbook
-	run     *process          // the latest run; nil before the first
-	seen    map[string]string // addresses of the latest run that reported
+	run     *process          // nil before the first
+	seen    map[string]string // of the latest run that reported
 	starts  int
-	pending bool // a start is under way
+	pending bool
 }
 
 func (m *member) node() Node {
@@ -34,8 +34,7 @@ func (m *member) node() Node {
 	return n
 }
 
-// args is the command line of the member's next run. The store and the signaling nodes come back at their addresses,
-// which others have; a media node takes new ports.
+// Others keep the addresses of the store and the signaling nodes, which come back at them. A media node takes new ports.
 func (m *member) args(join, backends []string, o Options) []string {
 	free := net.JoinHostPort(o.host(m.name).IP, "0")
 	gossip := []string{"--gossip-listen", free}
@@ -59,7 +58,6 @@ func (m *member) args(join, backends []string, o Options) []string {
 	}
 }
 
-// again returns the address the member had, or first when it had none.
 func (m *member) again(kind, first string) string {
 	if address := m.seen[kind]; address != "" {
 		return address
@@ -82,7 +80,7 @@ func (n Node) line() string {
 	return strings.TrimRight(line, " ")
 }
 
-// byRoleAndAge orders the store, media nodes, signaling nodes, the front; the lower number first.
+// byRoleAndAge orders the store, media nodes, signaling nodes, the front; then by number.
 func byRoleAndAge(a, b Node) int {
 	roles := []Role{RoleStore, RoleSFU, RoleSignaling, RoleFront}
 	return cmp.Or(

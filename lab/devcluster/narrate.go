@@ -12,7 +12,6 @@ import (
 	"unicode"
 )
 
-// isStep reports whether a log message is a step of a failover or a drain.
 func isStep(message string) bool {
 	switch message {
 	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated",
@@ -31,7 +30,7 @@ type narrator struct {
 func (n *narrator) show(line []byte) {
 	entry, ok := parseEntry(line)
 	if !ok {
-		// Not a log line: a panic's trace or a runtime's complaint.
+		// No log line, such as a panic's trace.
 		if len(line) > 0 {
 			n.out.printf("%-12s | %s\n", n.name, line)
 		}
@@ -67,7 +66,7 @@ func parseEntry(line []byte) (entry, bool) {
 	return e, e.message != ""
 }
 
-// legible escapes what a terminal would obey: some of it was said by strangers.
+// Strangers wrote some of the text.
 func legible(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)

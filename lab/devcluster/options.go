@@ -9,38 +9,38 @@ import (
 	"strings"
 )
 
-// DefaultListen is the port that users of such servers expect, if it is free.
+// DefaultListen is the usual port of such servers.
 const DefaultListen = "127.0.0.1:7880"
 
-// Options say what cluster to run.
+// Options configure a cluster.
 type Options struct {
-	SFU       int      // media nodes; 3 by default, the fewest that show a ring
-	Signaling int      // signaling nodes; 2 by default, so that one may die
-	Redis     string   // a store's URL (docs/STORE.md); empty runs the embedded store
-	Listen    string   // host:port of the page; empty takes DefaultListen, or a free port when that is taken
-	Origins   []string // hosts (patterns) whose pages may use the cluster, besides those of this machine
-	MediaHost string   // the IP address of this machine that media is bound to; loopback when empty
+	SFU       int      // default 3, the fewest that show a ring
+	Signaling int      // default 2, so that one may die
+	Redis     string   // URL (docs/STORE.md); empty: the embedded store
+	Listen    string   // host:port of the page; empty: DefaultListen or a free port
+	Origins   []string // more host patterns whose pages may use the cluster
+	MediaHost string   // IP address for media; empty: loopback
 	TURN      bool     // signaling nodes relay media
-	State     string   // path of the state file; empty chooses one in the user's runtime directory
+	State     string   // state file; empty: in the user's runtime directory
 
-	// NodeEnv is extra environment (KEY=VALUE) of a node's first run, by name.
+	// NodeEnv is environment (KEY=VALUE) of a node's first run, by name.
 	NodeEnv map[string][]string
 
-	// Hosts are the network namespaces of nodes, by name; the others run in ours.
+	// Hosts are the nodes' network namespaces; other nodes run in ours.
 	Hosts map[string]Host
 
-	Verbose bool      // show every log line of every node
-	Binary  string    // the holdfast binary; the supervisor re-executes itself, a test builds one when empty
-	Out     io.Writer // what people read
+	Verbose bool   // show all log lines
+	Binary  string // empty: this one, or in a test a new build
+	Out     io.Writer
 }
 
-// Defaults returns the options of `holdfast dev` without flags.
+// Defaults are those of `holdfast dev`.
 func Defaults() Options { return Options{SFU: 3, Signaling: 2} }
 
-// maxNodes bounds each role.
+// of each role
 const maxNodes = 32
 
-// Validate returns every fault of the options at once.
+// Validate returns every fault at once.
 func (o Options) Validate() error {
 	var faults []error
 	if o.SFU < 1 || o.SFU > maxNodes {
@@ -70,7 +70,6 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// origins are the signaling nodes' --origin flags; a named host of the page is one of them.
 func (o Options) origins() []string {
 	var flags []string
 	for _, origin := range o.Origins {
@@ -82,7 +81,6 @@ func (o Options) origins() []string {
 	return flags
 }
 
-// turn are the flags of a signaling node that relays.
 func (o Options) turn(name string) []string {
 	if !o.TURN {
 		return nil
@@ -90,7 +88,6 @@ func (o Options) turn(name string) []string {
 	return []string{"--turn-listen", o.mediaListen(name)}
 }
 
-// mediaListen is where a media node binds its media socket: a free port of an address that browsers reach.
 func (o Options) mediaListen(name string) string {
 	return net.JoinHostPort(cmp.Or(o.MediaHost, o.host(name).IP), "0")
 }

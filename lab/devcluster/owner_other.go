@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// ours cannot be asked here; temporary directories are the user's own.
+// Temporary directories are the user's own here.
 func ours(fs.FileInfo) bool { return true }
 
-// lockDir takes every directory for used, except one that has just been made.
+// lockDir takes every directory for used but a new one.
 func lockDir(path string) (*os.File, error) {
 	if !strings.HasPrefix(filepath.Base(path), "new-") {
 		return nil, os.ErrExist

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir locks a directory until it is closed or this process ends, without waiting.
+// lockDir does not wait. The lock ends with the file or this process.
 func lockDir(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func lockDir(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// ours reports whether the file is this user's: somebody else could have made it in a shared temporary directory.
+// In a shared temporary directory the file could be another user's.
 func ours(found fs.FileInfo) bool {
 	stat, ok := found.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()

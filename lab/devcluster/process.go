@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// reportLimit is generous for a busy machine: starting takes a fraction of a second.
+// Starting usually takes a fraction of a second.
 const reportLimit = 30 * time.Second
 
-// endLimit is how long a child may take to end in order before it is killed.
 const endLimit = 3 * time.Second
 
 var errEndedEarly = errors.New("it ended before it was up")
@@ -27,20 +26,20 @@ type process struct {
 	pid    int
 	report Report
 	cmd    *exec.Cmd
-	pipe   io.Closer     // our end of the child's standard input: its end is the child's end
+	pipe   io.Closer     // closing it ends the child
 	ended  chan struct{} // closed when the process is gone
-	how    string        // how it ended, in words; set before ended is closed
+	how    string        // set before ended is closed
 }
 
 type command struct {
 	binary string
-	space  string // the network namespace to run in; empty = ours
+	space  string // the network namespace; empty = ours
 	args   []string
 	env    []string
-	stderr io.Writer // gets the child's log; must not block for long
+	stderr io.Writer // must not block for long
 }
 
-// launch starts a child and waits for its report. After an error the returned process, if any, has ended.
+// launch waits for the report. After an error the returned process, if any, has ended.
 func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*process, error) {
 	cmd := exec.Command(c.binary, c.args...)
 	cmd.Env = append(append(foreignEnviron(), supervisedEnv+"=1"), c.env...)
@@ -53,7 +52,7 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 	if err != nil {
 		return nil, fmt.Errorf("make the report pipe: %w", err)
 	}
-	// Wait must not hang on a grandchild that still holds the log pipe.
+	// A grandchild may still hold the log pipe.
 	cmd.WaitDelay = time.Second
 	if err := sp.start(cmd, c.space); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
@@ -64,7 +63,7 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 	return p, p.awaitReport(ctx, reports, limit)
 }
 
-// foreignEnviron leaves out Holdfast's variables: what a user exported must not leak into the cluster.
+// A user's own variables must not leak into the cluster.
 func foreignEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "HOLDFAST_") })
 }
@@ -78,7 +77,7 @@ func (p *process) wait(stdout io.Reader, reports chan<- Report) {
 			reports <- r
 		}
 	}
-	_, _ = io.Copy(io.Discard, lines) // nothing else is expected there
+	_, _ = io.Copy(io.Discard, lines)
 	err := p.cmd.Wait()
 	p.how = p.cmd.ProcessState.String()
 	if err != nil && p.how == "" {
@@ -95,7 +94,7 @@ func (p *process) awaitReport(ctx context.Context, reports <-chan Report, limit 
 	case p.report = <-reports:
 		return nil
 	case <-p.ended:
-		select { // it may have reported and then ended
+		select { // it may have reported first
 		case p.report = <-reports:
 			return nil
 		default:
@@ -120,7 +119,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// signal sends sig unless the process was waited for: its pid could be another's by then.
+// signal does nothing once the process was waited for: its pid could be another's.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal pid %d: %w", p.pid, err)
@@ -128,7 +127,7 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// end asks the process to end at once, as Ctrl-C does, and after limit makes it. By SIGTERM it would hand its rooms over first.
+// SIGTERM would hand the node's rooms over first.
 func (p *process) end(limit time.Duration) {
 	if p.signal(syscall.SIGINT) != nil { // not every system has it
 		_ = p.signal(syscall.SIGKILL)

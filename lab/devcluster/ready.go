@@ -16,13 +16,11 @@ const readyPoll = 50 * time.Millisecond
 
 var errNotYet = errors.New("not ready")
 
-// waitReady returns when the page answers, and every running signaling node is ready and sees every running media node.
 func (s *Supervisor) waitReady(ctx context.Context) error {
 	return poll(ctx, "the cluster", s.checkReady)
 }
 
-// waitFor returns when a started node is ready, or, a media node, is seen. Other faults of the cluster do not matter: a
-// test may have made them.
+// waitFor ignores the cluster's other faults: a test may have made them.
 func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	switch n.Role {
 	case RoleSFU:
@@ -36,7 +34,6 @@ func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	return nil
 }
 
-// poll retries the check until it succeeds or readyLimit has passed.
 func poll(ctx context.Context, what string, check func(context.Context, *http.Client) error) error {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
@@ -73,7 +70,7 @@ func (s *Supervisor) checkReady(ctx context.Context, client *http.Client) error 
 	return nil
 }
 
-// checkSeen wants every signaling node that answers, and at least one, to see the node.
+// Every signaling node that answers, and at least one, must see the node.
 func (s *Supervisor) checkSeen(ctx context.Context, client *http.Client, node Node) error {
 	witnesses := 0
 	for _, n := range running(s.Status(), RoleSignaling) {
@@ -104,7 +101,6 @@ func ask(ctx context.Context, client *http.Client, n Node, path string) error {
 	return nil
 }
 
-// sees wants a signaling node to see the media nodes.
 func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, media []Node) error {
 	token, err := s.secrets.access.adminToken()
 	if err != nil {
@@ -120,7 +116,7 @@ func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, medi
 	return nil
 }
 
-// seesAll wants every media node at its present address: a restarted one may still be listed as its old boot.
+// A restarted node may still be listed at its old boot's address.
 func seesAll(body []byte, media []Node) error {
 	var answer struct {
 		Nodes []AdminNode `json:"nodes"`

@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 )
 
-// runDir is a temporary directory, locked while its process lives. The next process removes what a killed one left
-// behind.
+// runDir is locked while its process lives. Later processes remove a killed one's.
 type runDir struct {
 	path string
 	lock *os.File
@@ -15,7 +14,7 @@ type runDir struct {
 
 func makeRunDir(prefix string) (*runDir, error) {
 	sweep(prefix)
-	// It gets its name once it is locked, or another process could sweep it away.
+	// Other processes remove unlocked directories with the final name.
 	fresh, err := os.MkdirTemp("", "new-"+prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory of this run: %w", err)
@@ -39,13 +38,12 @@ func (d *runDir) remove() {
 	d.lock.Close()
 }
 
-// sweep removes the directories whose process is gone.
 func sweep(prefix string) {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // The pattern is ours.
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is valid
 	for _, path := range left {
 		lock, err := lockDir(path)
 		if err != nil {
-			continue // It is in use, or somebody else's.
+			continue // in use, or another user's
 		}
 		(&runDir{path: path, lock: lock}).remove()
 	}

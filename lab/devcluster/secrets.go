@@ -5,13 +5,12 @@ import (
 	"encoding/hex"
 )
 
-// secrets are made for each run. They live in the environment of the children and in the state file, which the user
-// alone can read.
+// secrets are in the children's environment and in the state file, which only the user can read.
 type secrets struct {
 	clusterKey string
-	cluster    string // its name: two clusters on one store must not meet
+	cluster    string // two clusters on one store must not meet
 	access     Access
-	control    string // what a request to the supervisor must carry
+	control    string // of requests to the supervisor
 }
 
 func newSecrets() secrets {
@@ -25,6 +24,6 @@ func newSecrets() secrets {
 
 func randomHex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
+	_, _ = rand.Read(b)
 	return hex.EncodeToString(b)
 }

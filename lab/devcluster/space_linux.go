@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inSpace runs f in another network namespace with this thread, which must be locked: a process that f starts is there.
+// The thread must be locked. What f starts is in the namespace too.
 func inSpace(path string, f func() error) error {
 	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 
 var errSpawnerEnded = errors.New("the supervisor is ending")
 
-// spawner starts processes from one OS thread that lives as long as Run. Linux ties a child's parent-death signal to the
-// thread that forked it: a child of a pooled thread could be killed at any time.
+// spawner forks from one OS thread. Linux sends a parent-death signal when the forking thread ends, as a pooled one may.
 type spawner struct {
-	requests chan spawnRequest // unbuffered: a caller waits its turn
+	requests chan spawnRequest
 	done     chan struct{}
 }
 
 type spawnRequest struct {
 	cmd    *exec.Cmd
-	space  string // the network namespace to start it in; empty = ours
+	space  string // the network namespace; empty = ours
 	result chan error
 }
 
@@ -26,7 +25,7 @@ func newSpawner() *spawner {
 	return &spawner{requests: make(chan spawnRequest), done: make(chan struct{})}
 }
 
-// run serves until ctx ends. The thread is not unlocked, so it ends with this goroutine, and its children with it.
+// The locked thread, and so its children, end with this goroutine.
 func (s *spawner) run(ctx context.Context) {
 	runtime.LockOSThread()
 	defer close(s.done)
@@ -47,7 +46,6 @@ func (r spawnRequest) start() error {
 	return inSpace(r.space, r.cmd.Start)
 }
 
-// start starts cmd, in a network namespace, so that it dies with this process.
 func (s *spawner) start(cmd *exec.Cmd, space string) error {
 	tieToParent(cmd)
 	r := spawnRequest{cmd: cmd, space: space, result: make(chan error, 1)}

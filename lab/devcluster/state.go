@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// ErrNoCluster is returned when no development cluster of this user is running.
+// ErrNoCluster means that this user runs no development cluster.
 var ErrNoCluster = errors.New("no development cluster is running; start one with: holdfast dev")
 
-// stateFile leads later commands to a running supervisor. It holds the run's secrets.
+// stateFile leads to a supervisor. It holds the run's secrets.
 type stateFile struct {
 	Pid     int    `json:"pid"`
-	Control string `json:"control"` // host:port of the supervisor's API
+	Control string `json:"control"` // host:port
 	Token   string `json:"token"`
 	Access  Access `json:"access"`
 }
@@ -50,7 +50,7 @@ func statePath(wanted string) (string, error) {
 	return filepath.Join(dir, strconv.Itoa(os.Getpid())+".json"), nil
 }
 
-// write replaces the file in one step.
+// write is atomic.
 func (f stateFile) write(path string) error {
 	content, err := json.Marshal(f)
 	if err != nil {

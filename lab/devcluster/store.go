@@ -10,10 +10,10 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// storeTick is how often the store's clock advances: miniredis expires keys only when told that time has passed.
+// miniredis expires keys only when told the time.
 const storeTick = 100 * time.Millisecond
 
-// Store is the embedded Redis of a development cluster, over TCP and in memory.
+// Store is a Redis in memory, over TCP.
 type Store struct {
 	redis *miniredis.Miniredis
 }
@@ -30,7 +30,7 @@ func OpenStore(address string) (*Store, error) {
 // Address returns the store's host:port.
 func (s *Store) Address() string { return s.redis.Addr() }
 
-// Run lets the store's keys expire until ctx ends, then closes it.
+// Run expires keys until ctx ends, then closes the store.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.redis.Close()
 	tick := time.NewTicker(storeTick)

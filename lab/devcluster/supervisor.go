@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The refusals of the supervisor.
+// The supervisor's refusals.
 var (
 	ErrNoSuchNode = errors.New("no such node")
 	ErrConflict   = errors.New("the node is not in the state for that")
@@ -26,16 +26,16 @@ type Supervisor struct {
 	out     *terminal
 	binary  string
 	logs    *runDir
-	stop    chan struct{} // closed when somebody asks for the end
+	stop    chan struct{} // closed by Stop
 	onReady func(page string) error
 
 	stopOnce sync.Once
-	watchers sync.WaitGroup // one for each run of a child
+	watchers sync.WaitGroup // of children's runs
 
 	mu      sync.Mutex // guards the fields below
-	members []*member  // in the order of their first start
+	members []*member  // by first start
 	page    string
-	control string // host:port of our API
+	control string // host:port
 	ready   bool
 	ending  bool
 }
@@ -48,10 +48,10 @@ func New(o Options) *Supervisor {
 	}
 }
 
-// OnReady has f called with the page's host:port once the cluster is ready. Call it before Run.
+// OnReady calls f with the page's host:port when the cluster is ready. Call it before Run.
 func (s *Supervisor) OnReady(f func(page string) error) { s.onReady = f }
 
-// Run brings the cluster up and keeps it until ctx ends or Stop is called; then it ends every child.
+// Run keeps the cluster up until ctx ends or Stop is called; then it ends every child.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}()
 	if err := s.bringUp(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // told to end meanwhile
+			return nil
 		}
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *Supervisor) prepare() error {
 // Stop asks Run to end.
 func (s *Supervisor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// add makes a member that has not been started. It is named under the lock, so that two adds at once differ.
+// Under the lock, two adds get different names.
 func (s *Supervisor) add(role Role, name func(count int) string) (*member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
 	return s.start(ctx, m.name, env)
 }
 
-// find returns a member; s.mu must be held.
+// s.mu must be held.
 func (s *Supervisor) find(name string) (*member, error) {
 	i := slices.IndexFunc(s.members, func(m *member) bool { return m.name == name })
 	if i < 0 {
@@ -174,7 +174,6 @@ func (s *Supervisor) Status() Status {
 	return status
 }
 
-// lacks are the roles of nodes of which none runs.
 func lacks(nodes []Node) []Role {
 	var lacking []Role
 	for _, n := range nodes {
@@ -207,7 +206,6 @@ func (s *Supervisor) endAll() {
 	}
 }
 
-// watch reports the end of a run that nobody asked to end.
 func (s *Supervisor) watch(m *member, p *process) {
 	<-p.ended
 	s.mu.Lock()

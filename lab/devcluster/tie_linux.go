@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// tieToParent has the kernel kill the child with the spawner's thread. The child gets a process group of its own: Ctrl-C
-// reaches the supervisor alone, which ends children in order.
+// The kernel kills the child with the spawner's thread. Ctrl-C reaches only the supervisor: the child has its own process group.
 func tieToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

@@ -4,5 +4,5 @@ package devcluster
 
 import "os/exec"
 
-// tieToParent does nothing here: the inherited pipe ends the child.
+// The inherited pipe ends the child.
 func tieToParent(*exec.Cmd) {}

@@ -14,7 +14,7 @@ func (a Access) adminToken() (string, error) {
 	return access.Mint(a.Key, a.Secret, access.Operator("operator"), tokenLife)
 }
 
-// JoinToken lets a person into a room, to publish and subscribe.
+// JoinToken allows to join, publish and subscribe.
 func (a Access) JoinToken(room, name string) (string, error) {
 	grant := access.Everything(name, ring.RoomID(room))
 	grant.Name = name

@@ -4,5 +4,5 @@ package devcluster
 
 import "syscall"
 
-// wake continues a stopped process, which was told to end.
+// A stopped process could not end.
 func wake(p *process) { _ = p.signal(syscall.SIGCONT) }

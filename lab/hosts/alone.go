@@ -15,7 +15,7 @@ import (
 
 const endLimit = 30 * time.Second
 
-// Able returns why this process may not make hosts, nil if it may.
+// Able returns why this process may not make hosts, or nil.
 func Able() error {
 	for _, tool := range []string{"ip", "nft"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -41,8 +41,8 @@ func Able() error {
 	return errors.Join(err, s.file.Close())
 }
 
-// Name writes a file of names and their addresses, which this process and those that it starts then use in place of /etc/hosts. Other names
-// are unknown to them at once, instead of after the silence of a server out of reach. This process must be alone (RunAlone).
+// Name writes names and addresses to file, and mounts it over /etc/hosts of this process and its children. Other names fail at once.
+// The process must be alone (RunAlone).
 func Name(file string, names map[string]string) error {
 	if !Alone() {
 		return ErrNotAlone
@@ -50,16 +50,15 @@ func Name(file string, names map[string]string) error {
 	var text strings.Builder
 	text.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for name, address := range names {
-		// Chromium asks for TURN servers over UDP with the dot, and resolvers look such a name up as it is.
+		// Chromium asks for TURN servers over UDP with the dot.
 		text.WriteString(address + " " + name + " " + name + ".\n")
 	}
 	return errors.Join(
 		cover("/etc/hosts", file, text.String()),
-		cover("/etc/resolv.conf", file+".resolv", "nameserver 127.0.0.1\n"), // Nothing listens there.
+		cover("/etc/resolv.conf", file+".resolv", "nameserver 127.0.0.1\n"), // nothing listens there
 	)
 }
 
-// cover puts a file in the place of one of the machine's.
 func cover(path, file, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // as the file that it stands for
 		return err
@@ -70,21 +69,20 @@ func cover(path, file, text string) error {
 	return nil
 }
 
-// Alone reports whether this process was started by RunAlone.
+// Alone reports whether RunAlone started this process.
 func Alone() bool { return os.Getenv(aloneEnv) != "" }
 
-// RunAlone runs a program in a new, empty network namespace, with our standard streams, until it ends. What it mounts nobody else
-// sees, so that it may give hosts names (Name). It is interrupted
-// when ctx ends, and killed when this process ends. An exit code other than 0 is an EndedError.
+// RunAlone runs a program in a new network namespace with private mounts and our standard streams. It is interrupted when ctx
+// ends, and killed when this process ends. An exit code other than 0 is an EndedError.
 func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), aloneEnv+"=1")
-	// A group of its own: we pass a Ctrl-C on, once.
+	// Ctrl-C comes once, from us.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = endLimit
-	err := onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's
+	err := onOwnThread(cmd.Run) // the program ends with the thread
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &EndedError{Code: exit.ExitCode()}
 	}

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cable is a relay between a host's cable and the switch. It passes whole frames, both ways: host eth0 === port (relay)
-// near === far = switch.
+// cable relays frames: host eth0 === port (relay) near === far = switch.
 type cable struct {
 	port      string
 	ends      [2]*os.File
@@ -25,13 +24,11 @@ type cable struct {
 	near, far string
 }
 
-// receiveBytes may wait in the kernel until the relay gets a core.
 const receiveBytes = 8 << 20
 
-// interpose puts the relay between the port and the switch; the thread must be in the hub. Frames under way at that
-// instant are lost.
+// The thread must be in the hub. Frames under way are lost.
 func interpose(port string, by time.Duration) (*cable, error) {
-	number := rand.Uint32() // an interface's name has at most 15 letters
+	number := rand.Uint32() // names have at most 15 letters
 	c := &cable{
 		port: port, hurry: make(chan struct{}),
 		near: fmt.Sprintf("hfn%08x", number), far: fmt.Sprintf("hff%08x", number),
@@ -61,12 +58,11 @@ func interpose(port string, by time.Duration) (*cable, error) {
 	return c, nil
 }
 
-// remove connects the port to the switch again; the thread must be in the hub. It returns how many frames the relay
-// passed.
+// remove returns how many frames the relay passed. The thread must be in the hub.
 func (c *cable) remove() (frames uint64, err error) {
 	close(c.hurry)
 	for _, end := range c.ends {
-		if end != nil { // the writes of what is held go on
+		if end != nil { // held frames are still written
 			_ = end.SetReadDeadline(time.Now())
 		}
 	}
@@ -82,8 +78,7 @@ func (c *cable) remove() (frames uint64, err error) {
 	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master switch", c.port))
 }
 
-// openInterface opens an interface of the thread's namespace for whole frames with PACKET_VNET_HDR: veth pairs leave
-// checksums and segmentation to a network card, so a frame can be sent on only with the kernel's notes.
+// PACKET_VNET_HDR keeps the kernel's notes of a frame: veth pairs leave checksums and segmentation to a network card.
 func openInterface(name string) (*os.File, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

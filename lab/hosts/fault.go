@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrHurt is returned for a cable that is hurt already.
+// ErrHurt means that the cable is hurt already.
 var ErrHurt = errors.New("the cable is hurt already")
 
 type fault struct {
@@ -18,7 +18,7 @@ type fault struct {
 	cable *cable
 }
 
-// Hurt does it to a host's cable, until Mend.
+// Hurt hurts a host's cable until Mend.
 func (n *Network) Hurt(name string, f Fault) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -34,7 +34,7 @@ func (n *Network) Hurt(name string, f Fault) error {
 			h.fault.cable, err = interpose(h.port, f.Delay)
 			return err
 		}
-		// Rules at the switch's side: a rule on the host itself would be an error to whoever sends.
+		// A rule on the host itself would give the sender an error.
 		err = nft(fmt.Sprintf(`table netdev %[1]s {
 	counter frames { }
 	chain out { type filter hook ingress device %[1]s priority 0; %[2]s; }
@@ -45,7 +45,7 @@ func (n *Network) Hurt(name string, f Fault) error {
 	})
 }
 
-// rule drops what the fault hurts. address and port are nft's words for the others' address and the host's port.
+// address and port are nft's words.
 func (n *Network) rule(f Fault, address, port string) string {
 	var match []string
 	if len(f.From) > 0 {
@@ -70,7 +70,7 @@ func (n *Network) rule(f Fault, address, port string) string {
 	return strings.Join(append(match, "counter name frames drop"), " ")
 }
 
-// Mend undoes Hurt and returns how many frames were dropped or delayed.
+// Mend returns how many frames were dropped or delayed.
 func (n *Network) Mend(name string) (frames uint64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

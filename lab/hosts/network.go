@@ -9,22 +9,22 @@ import (
 	"sync"
 )
 
-// Network is a switch with hosts around it. This process is at it too, as ownIP.
+// Network is a switch with hosts, and this process at ownIP.
 type Network struct {
-	hub   *space // holds the switch and everybody's end there, and has no address
+	hub   *space // the switch, without an address
 	hosts map[string]*host
 
-	mu sync.Mutex // guards what is done to the cables
+	mu sync.Mutex // guards the cables
 }
 
 type host struct {
 	Host
 	space *space
-	port  string // the cable's end in the hub: a port of the switch, unless a relay sits between
+	port  string
 	fault fault
 }
 
-// Make makes a network of these hosts. This process must be alone (RunAlone).
+// Make needs a process that is alone (RunAlone).
 func Make(names []string) (*Network, error) {
 	if os.Getenv(aloneEnv) == "" {
 		return nil, ErrNotAlone
@@ -50,7 +50,7 @@ func (n *Network) make(names []string) error {
 	if err != nil {
 		return err
 	}
-	// Browsers and Pion take the address of the default route for their own.
+	// Browsers and Pion use the default route's address.
 	err = onOwnThread(prepare)
 	if err == nil {
 		err = n.plug("own", func(f func() error) error { return onOwnThread(f) }, ownIP, "route add default dev eth0")
@@ -73,7 +73,6 @@ func (n *Network) make(names []string) error {
 	return nil
 }
 
-// plug lays a cable from the switch's port into a namespace.
 func (n *Network) plug(port string, inside func(func() error) error, address string, more ...string) error {
 	err := inside(func() error {
 		return ip(append([]string{
@@ -99,7 +98,7 @@ func (n *Network) Host(name string) (Host, error) {
 	return h.Host, nil
 }
 
-// Close mends the cables and releases the namespaces, which end with the processes in them.
+// Close mends the cables and releases the namespaces.
 func (n *Network) Close() error {
 	var errs []error
 	for _, h := range n.hosts {

@@ -7,10 +7,10 @@ import "context"
 // Network does not exist here.
 type Network struct{}
 
-// Able says that this system has no network namespaces.
+// Able returns ErrUnable.
 func Able() error { return ErrUnable }
 
-// Alone reports false: nothing is started alone here.
+// Alone returns false.
 func Alone() bool { return false }
 
 // RunAlone refuses.
@@ -31,5 +31,5 @@ func (*Network) Hurt(string, Fault) error { return ErrUnable }
 // Mend refuses.
 func (*Network) Mend(string) (uint64, error) { return 0, ErrUnable }
 
-// Close has nothing to end.
+// Close does nothing.
 func (*Network) Close() error { return nil }

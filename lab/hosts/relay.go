@@ -9,23 +9,21 @@ import (
 	"time"
 )
 
-// Bounds of one direction. A frame past them is dropped and counted, as by a full switch. 32 MB at 200 ms are 1.3
-// Gbit/s.
+// Beyond these a frame is dropped. 32 MB at 200 ms are 1.3 Gbit/s.
 const (
 	maxHeldFrames = 16384
 	maxHeldBytes  = 32 << 20
 )
 
-// maxFrameBytes is 64 KB, not yet cut into packets, and headers.
+// 64 KB unsegmented, with headers
 const maxFrameBytes = 66 << 10
 
-// relay delays frames in one direction and keeps their order.
 type relay struct {
 	from  io.Reader // one frame each Read
 	to    io.Writer
 	delay time.Duration
 	held  chan frame
-	bytes atomic.Int64 // in held
+	bytes atomic.Int64
 
 	passed, dropped atomic.Uint64
 }
@@ -39,8 +37,7 @@ func newRelay(from io.Reader, to io.Writer, delay time.Duration) *relay {
 	return &relay{from: from, to: to, delay: delay, held: make(chan frame, maxHeldFrames)}
 }
 
-// run passes frames on until from ends or hurry is closed; then it sends what it holds at once. Close hurry when from
-// ends.
+// After from ends or hurry is closed, held frames are sent at once. Close hurry when from ends.
 func (r *relay) run(hurry <-chan struct{}) {
 	var sending sync.WaitGroup
 	sending.Go(func() { r.send(hurry) })
@@ -56,7 +53,7 @@ func (r *relay) read() {
 		if errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
 			return
 		}
-		if err != nil || count == 0 { // one frame that could not be had: an interface that went down says so once
+		if err != nil || count == 0 { // an interface that went down says so once
 			r.dropped.Add(1)
 			continue
 		}

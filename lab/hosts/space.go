@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is an unnamed network namespace. It lives as long as this process, or a process in it.
+// space is a network namespace. It lives as long as this process or one in it.
 type space struct{ file *os.File }
 
-// newSpace brings loopback up and IPv6 down, whose own chatter would count as frames.
+// IPv6's own packets would count as frames.
 func newSpace() (*space, error) {
 	var s *space
 	err := onOwnThread(func() error {
@@ -39,17 +39,15 @@ func newSpace() (*space, error) {
 func prepare() error {
 	for _, which := range []string{"all", "default"} {
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6 has nothing to switch off
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("switch IPv6 off: %w", err)
 		}
 	}
 	return ip("link set lo up")
 }
 
-// path names the space to other processes of this user.
 func (s *space) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 
-// do runs f in the space: its sockets and processes are there.
 func (s *space) do(f func() error) error {
 	return onOwnThread(func() error {
 		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -59,7 +57,7 @@ func (s *space) do(f func() error) error {
 	})
 }
 
-// onOwnThread runs f on a thread that ends with it: no other goroutine gets into f's namespace.
+// The thread ends with f, so that no other goroutine gets into its namespace.
 func onOwnThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -69,10 +67,8 @@ func onOwnThread(f func() error) error {
 	return <-result
 }
 
-// ip runs the tool once with several lines of arguments.
 func ip(lines ...string) error { return run("ip", []string{"-batch", "-"}, strings.Join(lines, "\n")) }
 
-// nft runs the tool with a script, which takes effect whole or not at all.
 func nft(script string) error { return run("nft", []string{"-f", "-"}, script) }
 
 func run(tool string, args []string, input string) error {

@@ -10,10 +10,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// accountInterval is how much CPU time a killed process may take with it.
+// A killed process's last CPU time is lost, up to accountInterval.
 const accountInterval = time.Second
 
-// itself is the name of this process in the account.
 const itself = "load itself"
 
 // account adds up the CPU time of the cluster's processes and of this one, over all their runs.
@@ -25,14 +24,13 @@ type account struct {
 
 type processRun struct {
 	name        string
-	first, last time.Duration // of CPU
+	first, last time.Duration // CPU time
 }
 
 func newAccount(cluster Cluster) *account {
 	return &account{cluster: cluster, runs: make(map[int]*processRun)}
 }
 
-// run reads until ctx ends, and once more then.
 func (a *account) run(ctx context.Context) error {
 	a.readAll(ctx, true)
 	for backoff.Sleep(ctx, accountInterval) {
@@ -42,7 +40,7 @@ func (a *account) run(ctx context.Context) error {
 	return nil
 }
 
-// readAll reads every process once. All that a process used which started during the run counts.
+// All CPU time of a process that started during the run counts.
 func (a *account) readAll(ctx context.Context, first bool) {
 	a.read(os.Getpid(), itself, first)
 	if a.cluster == nil {
@@ -52,7 +50,7 @@ func (a *account) readAll(ctx context.Context, first bool) {
 	defer cancel()
 	status, err := a.cluster.Status(ctx)
 	if err != nil {
-		return // it is busy, or gone: the next reading tells
+		return // the next reading tells
 	}
 	for _, node := range status.Nodes {
 		a.read(node.Pid, node.Name, first)
@@ -76,7 +74,6 @@ func (a *account) read(pid int, name string, first bool) {
 	a.runs[pid].last = used
 }
 
-// report returns what the cluster used, and this process.
 func (a *account) report(elapsedSeconds float64) (cluster []ProcessCPU, own ProcessCPU) {
 	cluster = []ProcessCPU{}
 	for _, name := range a.order {

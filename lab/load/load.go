@@ -1,12 +1,8 @@
-// Package load puts synthetic people into rooms of a cluster and measures what
-// they live through: how long a join takes, how long a stream pauses, what is lost,
-// how a node's death feels, and what all that costs.
+// Package load puts synthetic people into a cluster's rooms and measures joins, pauses, loss, the effect of a node's death, and
+// their cost.
 //
-// It promises to be bounded in time, people and memory, to end by itself, to
-// report also when it is interrupted, and to say how late it was itself: figures of
-// a generator that could not keep up are not the cluster's. It speaks the protocol
-// of every client, through lab/peer; of the cluster behind it it knows only the pids
-// of a development cluster, for their CPU time.
+// It is bounded in time, people and memory, ends by itself, reports also when interrupted, and says how late it was itself:
+// figures of a generator that could not keep up are not the cluster's. It uses lab/peer; of the cluster it knows only pids.
 package load
 
 import (
@@ -20,20 +16,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
-// settleLimit bounds the wait for everybody to be in, before the window begins.
+// settleLimit bounds the wait for everybody before the window.
 const settleLimit = 15 * time.Second
 
 // Load is one run.
 type Load struct {
 	options Options
-	people  []*person // in the order in which they join
+	people  []*person // in the order of joining
 
 	began    time.Time // set before the watchers start
-	window   time.Time // when the window of the bitrates began
+	window   time.Time // start of the bitrates' window
 	atWindow totals
 }
 
-// New prepares a run with valid options.
+// New validates the options.
 func New(o Options) (*Load, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -43,7 +39,7 @@ func New(o Options) (*Load, error) {
 		return nil, err
 	}
 	l := &Load{options: o}
-	// The first person of every room, then the second: rooms grow side by side.
+	// Rooms grow side by side.
 	for i := range o.Peers {
 		for room := range o.Rooms {
 			p, err := newPerson(o, stack, room, i)

@@ -25,22 +25,22 @@ type Options struct {
 	URL            string // of the page or any signaling node
 	Rooms          int
 	Peers          int // in each room
-	Publishers     int // of them, the first ones; the others only receive; 0 = all
+	Publishers     int // the first ones of each room; the others only receive; 0 = all
 	JoinsPerSecond float64
 	Duration       time.Duration // from when everybody is in
 	Video          peer.Video
-	Seed           uint64 // of the rooms' names, the moments and the frames
+	Seed           uint64 // of rooms' names, times and frames
 
-	Keys     *access.Keyring // sign the tokens
-	Cluster  Cluster         // nil when it is not on this machine
-	Progress io.Writer       // gets a line now and then
-	Terminal bool            // Progress is one: rewrite the line
+	Keys     *access.Keyring
+	Cluster  Cluster   // nil when it is not on this machine
+	Progress io.Writer // gets a line now and then
+	Terminal bool      // rewrite the line
 }
 
-// Bounds: one process is one machine's worth of people.
+// One process is one machine's worth of people.
 const (
 	maxRooms     = 1000
-	maxPeers     = 300 // in a room, as a media node's own limit
+	maxPeers     = 300 // a media node's limit
 	maxPeople    = 2000
 	maxJoinRate  = 1000
 	minJoinRate  = 0.1
@@ -92,7 +92,7 @@ func (o Options) publishers() int {
 	return o.Publishers
 }
 
-// slots is how many sounds and pictures somebody can be shown at once.
+// slots is how many sounds and pictures a person gets at once.
 func (o Options) slots() (audio, video int) {
 	others := o.publishers()
 	if others == o.Peers {
@@ -101,7 +101,7 @@ func (o Options) slots() (audio, video int) {
 	return min(max(others, 1), mostAudioSlots), min(max(others, 1), mostVideoSlots)
 }
 
-// bitsPerSecond is an upper estimate of what the run sends and receives.
+// an upper estimate, sent and received
 func (o Options) bitsPerSecond() int {
 	if o.Video == peer.VideoNone {
 		return 0

@@ -20,12 +20,12 @@ type person struct {
 	room      string
 	publishes bool
 	peer      *peer.Peer
-	firstNode ring.NodeID // where the room was when the window began
+	firstNode ring.NodeID // at the start of the window
 
-	refused atomic.Pointer[wire.Code] // for good; nil while he is in, or trying
+	refused atomic.Pointer[wire.Code] // for good; else nil
 }
 
-// newPerson makes the index-th person of a room. Who publishes comes first.
+// Publishers come first.
 func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
 	p := &person{room: roomName(o.Seed, room), publishes: index < o.publishers()}
 	identity := fmt.Sprintf("%s-person-%d", p.room, index+1)
@@ -39,11 +39,11 @@ func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
 	p.peer, err = peer.New(peer.Options{
 		URL: o.URL, Token: token, Room: p.room, AudioSlots: audio, VideoSlots: video, ListenOnly: !p.publishes,
 		Seed: o.Seed<<20 + uint64(room)<<10 + uint64(index) + 1, Stack: stack,
-	}, slog.New(slog.DiscardHandler)) // what goes wrong in a crowd is in the counts
+	}, slog.New(slog.DiscardHandler)) // the counts show what goes wrong
 	return p, err
 }
 
-// roomName decides the ring's choice of a node: the same for the same seed.
+// The name decides the ring's choice of a node, so that a seed repeats it.
 func roomName(seed uint64, room int) string { return fmt.Sprintf("load-%x-%d", seed, room+1) }
 
 func (p *person) run(ctx context.Context) {
@@ -53,7 +53,6 @@ func (p *person) run(ctx context.Context) {
 	}
 }
 
-// life is a person and what was lived through so far.
 type life struct {
 	*person
 

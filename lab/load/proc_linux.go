@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// ticksPerSecond is USER_HZ, the same on every architecture that Go runs on.
+// USER_HZ, the same on all of Go's architectures
 const ticksPerSecond = 100
 
 var errBadStat = errors.New("it does not have the form of proc_pid_stat(5)")
 
-// cpuTime is what a process has used so far, user and system time together.
+// user and system time
 func cpuTime(pid int) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -23,7 +23,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseStat(content)
 }
 
-// parseStat finds utime and stime. The second field, the name, may contain anything.
+// The second field, the name, may contain anything.
 func parseStat(content []byte) (time.Duration, error) {
 	const utime, stime = 11, 12 // counted from the state, which follows the name
 	end := bytes.LastIndexByte(content, ')')

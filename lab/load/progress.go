@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
-// The progress is one line that is rewritten, or one after the other.
 const (
 	rewriteInterval = time.Second
 	lineInterval    = 5 * time.Second

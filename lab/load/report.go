@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// ReportVersion grows when a field changes its name or meaning; new fields do not change it.
+// ReportVersion grows when a field changes its name or meaning, not when fields are added.
 const ReportVersion = 3
 
-// Report is what a run measured. Bytes are those of RTP packets with headers, without SRTP, UDP and IP.
+// Report is a run's result. Bytes are of RTP packets with headers, without SRTP, UDP and IP.
 type Report struct {
 	Version        int        `json:"version"`
 	Parameters     Parameters `json:"parameters"`
@@ -23,18 +23,18 @@ type Report struct {
 	People         People     `json:"people"`
 
 	JoinMs       measure.Distribution `json:"joinMs"`       // from opening the first socket to `joined`
-	FirstMediaMs measure.Distribution `json:"firstMediaMs"` // to the first packet of somebody else, for those who found somebody there
+	FirstMediaMs measure.Distribution `json:"firstMediaMs"` // to the first packet of another, for those who found somebody there
 	Gaps         Gaps                 `json:"gaps"`
 	Loss         Loss                 `json:"loss"`
 	Bitrate      Bitrate              `json:"bitrate"`
 	Restarts     Restarts             `json:"restarts"`
 
-	Refusals       map[wire.Code]int `json:"refusals"` // every error the server sent, by code
+	Refusals       map[wire.Code]int `json:"refusals"` // every error of the server
 	OffersRejected int               `json:"offersRejected"`
 	SocketsLost    int               `json:"socketsLost"`
 	Resumes        int               `json:"resumes"`
 
-	CPU       []ProcessCPU `json:"cpu"` // of the cluster's processes, when they are on this machine
+	CPU       []ProcessCPU `json:"cpu"` // of the cluster's processes on this machine
 	Generator Generator    `json:"generator"`
 	Rooms     []Room       `json:"rooms"`
 }
@@ -51,7 +51,7 @@ type Parameters struct {
 	Seed            uint64     `json:"seed"`
 }
 
-// People counts who was wanted, who came and who was turned away for good.
+// People counts who was wanted, joined, or was refused for good.
 type People struct {
 	Wanted  int `json:"wanted"`
 	Joined  int `json:"joined"`
@@ -62,16 +62,15 @@ type People struct {
 type Gaps struct {
 	AudioMs measure.Distribution `json:"audioMs"`
 	VideoMs measure.Distribution `json:"videoMs"`
-	// StreamsExpected is how many streams everybody together should receive at a time, StreamsReceived how many of them
-	// brought a packet. StreamsDifferent did at any time: more, if slots change between speakers. Silent brought none in
-	// the last 3 s although a slot shows them.
+	// StreamsExpected is what all people together should receive at a time, StreamsReceived how many of these brought a packet,
+	// StreamsDifferent how many did at any time, as speakers change. Silent are shown streams without a packet in the last 3 s.
 	StreamsExpected  int `json:"streamsExpected"`
 	StreamsReceived  int `json:"streamsReceived"`
 	StreamsDifferent int `json:"streamsDifferent"`
 	Silent           int `json:"silentAtEnd"`
 }
 
-// Loss is what the sequence numbers of all slots say.
+// Loss is counted from all slots' sequence numbers.
 type Loss struct {
 	Expected   uint64  `json:"expected"`
 	Lost       uint64  `json:"lost"`
@@ -90,7 +89,7 @@ type Bitrate struct {
 	ReceivedPacketsPerSecond float64 `json:"receivedPacketsPerSecond"`
 }
 
-// Restarts are the moves of rooms. A gap is from the last packet of the old connection to the first of the new one.
+// Restarts are the moves of rooms. A gap is between the last packet of the old connection and the first of the new one.
 type Restarts struct {
 	Told       int                  `json:"peopleTold"` // a person told twice counts twice
 	Rooms      []string             `json:"rooms"`
@@ -103,15 +102,15 @@ type Restarts struct {
 type ProcessCPU struct {
 	Process    string  `json:"process"`
 	CPUSeconds float64 `json:"cpuSeconds"`
-	Cores      float64 `json:"cores"` // on average over the run
+	Cores      float64 `json:"cores"` // mean of the run
 }
 
-// Generator is what the run itself cost and how well it kept its time.
+// Generator is the cost and the punctuality of the run itself.
 type Generator struct {
 	ProcessCPU
 
-	LongestDelayMs float64 `json:"longestDelayMs"` // of a frame, behind its time
-	FramesLeftOut  uint64  `json:"framesLeftOut"`  // that were more than 200 ms late
+	LongestDelayMs float64 `json:"longestDelayMs"` // of a frame
+	FramesLeftOut  uint64  `json:"framesLeftOut"`  // more than 200 ms late
 }
 
 // Room is where one room was.
@@ -123,7 +122,7 @@ type Room struct {
 	Restarts  int         `json:"restarts"` // the most that one person was told
 }
 
-// silence is how long a stream may bring nothing before it is called silent.
+// silence is how long a stream without a packet is not called silent.
 const silence = 3 * time.Second
 
 func (l *Load) report(lives []life, at totals, end time.Time, interrupted bool) *Report {

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// tally collects the samples of a report, person by person.
 type tally struct {
 	join, firstMedia     measure.Sample
 	audioGap, videoGap   measure.Sample
@@ -74,15 +73,15 @@ func (t *tally) finish(r *Report, o Options, lives []life) {
 		Expected: t.loss.Expected, Lost: t.loss.Lost(), Recovered: t.loss.Recovered, Late: t.loss.Late, Duplicates: t.loss.Duplicates,
 	}
 	if t.loss.Expected > 0 {
-		// Four digits: a single packet must show in a short run.
+		// A single packet must show in a short run.
 		r.Loss.Percent = math.Round(float64(t.loss.Lost())/float64(t.loss.Expected)*1e6) / 1e4
 	}
 	r.Rooms = roomsOf(o, lives)
 	r.Restarts.Rooms = moved(r.Rooms)
 }
 
-// streams counts the streams that those who joined should receive of each other at a time, and did. With more speakers
-// than slots one person may receive more over the run than at a time.
+// streams counts what those who joined should receive of each other at a time, and did. With more speakers than slots
+// a person may receive more over the run.
 func streams(o Options, lives []life) (expected, received int) {
 	publishing := map[string]int{}
 	for _, one := range lives {

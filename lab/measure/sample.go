@@ -1,5 +1,4 @@
-// Package measure collects what the lab's tools measured and tells its distribution,
-// in figures and in a table. It is bounded in memory, and knows nothing of what was measured.
+// Package measure collects samples in bounded memory and tells their distribution.
 package measure
 
 import (
@@ -12,18 +11,17 @@ import (
 	"time"
 )
 
-// maxSample bounds a sample: past it the kept values are a random choice (Vitter's algorithm R); the count and the
-// maximum stay exact.
+// Past maxSample, values are a random choice (Vitter's algorithm R); count and maximum stay exact.
 const maxSample = 100_000
 
-// Sample collects durations and sorts them on demand.
+// Sample collects durations.
 type Sample struct {
 	values []time.Duration
 	count  int
 	max    time.Duration
 }
 
-// Add takes one more duration.
+// Add adds a duration.
 func (s *Sample) Add(d time.Duration) {
 	s.count++
 	s.max = max(s.max, d)
@@ -36,7 +34,7 @@ func (s *Sample) Add(d time.Duration) {
 	}
 }
 
-// Distribution is a sample in milliseconds. Percentiles are by nearest rank: each was measured.
+// Distribution is in milliseconds, with percentiles by nearest rank.
 type Distribution struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50"`
@@ -45,7 +43,7 @@ type Distribution struct {
 	Max   float64 `json:"max"`
 }
 
-// Distribution sums up what was added.
+// Distribution sums up the sample.
 func (s *Sample) Distribution() Distribution {
 	if s.count == 0 {
 		return Distribution{}
@@ -58,10 +56,10 @@ func (s *Sample) Distribution() Distribution {
 	return Distribution{Count: s.count, P50: at(50), P95: at(95), P99: at(99), Max: Milliseconds(s.max)}
 }
 
-// Columns are the head of a row of a Table that ends with a Distribution.
+// Columns are the head of a Distribution's cells.
 const Columns = "count\tp50\tp95\tp99\tmax"
 
-// String is the end of a row of a Table.
+// String returns a Table's cells.
 func (d Distribution) String() string {
 	if d.Count == 0 {
 		return "0\t-\t-\t-\t-"
@@ -69,13 +67,13 @@ func (d Distribution) String() string {
 	return fmt.Sprintf("%d\t%.1f\t%.1f\t%.1f\t%.1f", d.Count, d.P50, d.P95, d.P99, d.Max)
 }
 
-// Table writes lines whose cells end with tabs.
+// Table has tab-terminated cells.
 type Table struct{ *tabwriter.Writer }
 
-// NewTable begins one; Flush ends it.
+// NewTable begins a table; Flush ends it.
 func NewTable(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
 
-// Row writes a line. Flush has the error.
+// Row writes a line. Flush returns its error.
 func (t Table) Row(format string, values ...any) { _, _ = fmt.Fprintf(t, format+"\n", values...) }
 
 // Milliseconds keeps one digit after the point.

@@ -22,55 +22,52 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// maxPacketBytes is the largest packet read: a path's usual MTU.
 const maxPacketBytes = 1500
 
-// lostAfter is how long a connection without an answered check may still come back by itself: its room may be about to move.
+// lostAfter is how long a connection without an answered check may come back by itself.
 const lostAfter = 30 * time.Second
 
-// connection is one connection to a media node, made by one offer: an ICE agent with one socket, DTLS in the server's role, SRTP.
-// A media node tells connections apart by the client's address, so each has a socket of its own.
+// connection has its own socket: a media node tells connections apart by address.
 type connection struct {
 	stack   *Stack
 	offerID string
-	session uint32 // of the offer's o= line
+	session uint32 // of the o= line
 	cname   string
 	own     user
 	socket  *net.UDPConn
 	arrived func(arrival)
 	reached func(Step)
-	payload func(audio bool, payload []byte) // nil for nobody
+	payload func(audio bool, payload []byte)
 
-	microphone *sendStream   // nil for who does not publish, as the camera
-	camera     []*sendStream // its layers
+	microphone *sendStream // nil when listening only, as is camera
+	camera     []*sendStream
 
 	remote *answer // set before the goroutines start
 	state  atomic.Int32
-	heard  atomic.Int64 // when a check was last answered, Unix nanoseconds
-	pipe   *pipe        // to DTLS
+	heard  atomic.Int64 // last answered check, Unix nanoseconds
+	pipe   *pipe
 	dtls   *dtls.Conn
-	cancel context.CancelFunc // of the handshake
+	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	// What follows belongs to the reader's goroutine.
+	// The fields below belong to the reader's goroutine.
 	checks   checks
-	keys     atomic.Pointer[srtp.Context] // what decrypts, once DTLS is up
+	keys     atomic.Pointer[srtp.Context] // nil before DTLS is up
 	plain    []byte
 	receiver *reception.Receiver
 	due      []rtcp.Packet
-	reports  time.Time // when sender reports are due
+	reports  time.Time
 
 	out outbound
 }
 
-// The states of a connection.
 const (
 	connecting int32 = iota
 	connected
 	failed
 )
 
-// newConnection opens a socket. number counts the peer's connections from 1.
+// number counts the peer's connections from 1.
 func newConnection(number string, send *sender, opts Options) (*connection, error) {
 	socket, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -91,7 +88,6 @@ func newConnection(number string, send *sender, opts Options) (*connection, erro
 	return c, nil
 }
 
-// sends is everything that is sent.
 func (c *connection) sends() []*sendStream {
 	if c.microphone == nil {
 		return nil
@@ -99,14 +95,13 @@ func (c *connection) sends() []*sendStream {
 	return append([]*sendStream{c.microphone}, c.camera...)
 }
 
-// letters is a string of ICE characters (RFC 8839 section 5.4), two for each random byte.
+// letters returns random ICE characters (RFC 8839 section 5.4), two a byte.
 func letters(bytes int) string {
 	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // It never fails.
+	_, _ = rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-// offer is this connection's only offer.
 func (c *connection) offer(opts Options) *wire.Offer {
 	offer := &wire.Offer{ID: c.offerID, SDP: offerText(c, opts), Fresh: true, Senders: wire.List[wire.Sender]{}}
 	if c.microphone != nil {
@@ -118,7 +113,7 @@ func (c *connection) offer(opts Options) *wire.Offer {
 	return offer
 }
 
-// answer begins to connect. arrived gets each packet of a slot, reached each step, both from goroutines of the connection.
+// answer starts to connect. It calls arrived for each packet of a slot and reached for each step, from its own goroutines.
 func (c *connection) answer(ctx context.Context, text string, arrived func(arrival), reached func(Step)) error {
 	remote, err := readAnswer(text)
 	if err != nil || c.remote != nil {
@@ -135,7 +130,7 @@ func (c *connection) answer(ctx context.Context, text string, arrived func(arriv
 		}
 		c.receiver.Add(ssrc, clockRate(s.audio), repair)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until close
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	if err := c.listen(); err != nil {
 		return err
@@ -152,7 +147,6 @@ func clockRate(audio bool) uint32 {
 	return videoClock
 }
 
-// read is the connection's life: what arrives, and what is due.
 func (c *connection) read() {
 	buffer := make([]byte, maxPacketBytes)
 	var deadline time.Time
@@ -162,7 +156,7 @@ func (c *connection) read() {
 		if !next.Equal(deadline) {
 			deadline = next
 			if c.socket.SetReadDeadline(deadline) != nil {
-				return // closed
+				return
 			}
 		}
 		n, from, err := c.socket.ReadFromUDPAddrPort(buffer)
@@ -172,12 +166,12 @@ func (c *connection) read() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case !errors.Is(err, os.ErrDeadlineExceeded):
-			// The kernel tells of a port that nobody listens at; the node may yet come.
+			// ICMP: nobody listens at a port yet.
 		}
 	}
 }
 
-// tick does what is due and returns when something is next.
+// tick does what is due and returns the time of the next call.
 func (c *connection) tick(now time.Time) time.Time {
 	next := c.checkAgain(now)
 	if c.keys.Load() == nil {
@@ -199,14 +193,14 @@ func (c *connection) tick(now time.Time) time.Time {
 	return next
 }
 
-// packet sorts what arrives (RFC 7983).
+// packet demultiplexes (RFC 7983).
 func (c *connection) packet(b []byte, from netip.AddrPort, now time.Time) {
 	switch {
 	case len(b) < 2:
 	case b[0] < 4:
 		c.stun(b, from, now)
 	case b[0] >= 20 && b[0] < 64:
-		_, _ = c.pipe.Write(b) // It copies. What does not fit is lost like a packet.
+		_, _ = c.pipe.Write(b) // copies; what does not fit is lost
 	case b[0] < 128 || b[0] >= 192:
 	case b[1] >= 192 && b[1] < 224:
 		c.rtcp(b, now)
@@ -215,19 +209,17 @@ func (c *connection) packet(b []byte, from netip.AddrPort, now time.Time) {
 	}
 }
 
-// stuck reports whether the connection will not come up by itself.
 func (c *connection) stuck() bool {
 	return c.state.Load() != connected || time.Since(time.Unix(0, c.heard.Load())) > lostAfter
 }
 
-// coming reports whether the connection is being made.
 func (c *connection) coming() bool { return c.state.Load() == connecting }
 
-// close ends the connection, tells the node so, and returns when its goroutines have ended.
+// close returns when the connection's goroutines have ended.
 func (c *connection) close() {
 	if c.cancel != nil {
 		c.cancel()
-		_ = c.dtls.Close() // says close_notify
+		_ = c.dtls.Close() // sends close_notify
 	}
 	_ = c.pipe.Close()
 	_ = c.socket.Close()

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Video is what kind of video a peer sends.
+// Video is the kind of video that a peer sends.
 type Video string
 
-// The kinds of video.
+// The kinds.
 const (
-	VideoLight     Video = "light"     // one layer of 10 packets/s: load on the cluster with little on its maker
-	VideoSparse    Video = "sparse"    // one layer of 4 packets/s, and sound in frames of 60 ms: hundreds of people on two cores
-	VideoSimulcast Video = "simulcast" // three layers as a camera of 1280x720 gives them
-	VideoOff       Video = "off"       // audio alone
-	VideoNone      Video = "none"      // no connection at all: signaling only
+	VideoLight     Video = "light"     // one layer, 10 packets/s: cheap to make
+	VideoSparse    Video = "sparse"    // one layer, 4 packets/s; audio frames of 60 ms
+	VideoSimulcast Video = "simulcast" // three layers of 1280x720
+	VideoOff       Video = "off"       // audio only
+	VideoNone      Video = "none"      // signaling only
 )
 
-// Valid reports whether the kind of video is known.
+// Valid reports whether v is a known kind.
 func (v Video) Valid() bool {
 	return slices.Contains([]Video{VideoLight, VideoSparse, VideoSimulcast, VideoOff, VideoNone}, v)
 }
 
-// BitsPerSecond is what all layers together send, and what a receiver gets at most of one camera.
+// BitsPerSecond returns the bitrate of all layers, and of the largest.
 func (v Video) BitsPerSecond() (all, top int) {
 	for _, l := range layersOf(v) {
 		all, top = all+l.bitsPerSecond, max(top, l.bitsPerSecond)
@@ -43,10 +43,10 @@ type layer struct {
 	width, height   int
 	framesPerSecond int
 	bitsPerSecond   int
-	steady          bool // every frame has the mean size, keyframes too
+	steady          bool // one size for all frames, keyframes too
 }
 
-// layersOf gives the layers of a kind of video. Simulcast has what browsers choose for a camera of 1280x720.
+// Simulcast has the layers that browsers choose for 1280x720.
 func layersOf(v Video) []layer {
 	switch v {
 	case VideoSimulcast:
@@ -56,9 +56,9 @@ func layersOf(v Video) []layer {
 			{rid: "f", width: 1280, height: 720, framesPerSecond: 30, bitsPerSecond: 1_500_000},
 		}
 	case VideoLight:
-		return []layer{{width: 320, height: 180, framesPerSecond: 10, bitsPerSecond: 72_000, steady: true}} // 900 bytes a frame
+		return []layer{{width: 320, height: 180, framesPerSecond: 10, bitsPerSecond: 72_000, steady: true}}
 	case VideoSparse:
-		return []layer{{width: 320, height: 180, framesPerSecond: 4, bitsPerSecond: 28_800, steady: true}} // the same
+		return []layer{{width: 320, height: 180, framesPerSecond: 4, bitsPerSecond: 28_800, steady: true}}
 	default:
 		return nil
 	}
@@ -66,8 +66,8 @@ func layersOf(v Video) []layer {
 
 func (l layer) interval() time.Duration { return time.Second / time.Duration(l.framesPerSecond) }
 
-// In mean frames: a keyframe has keyframeSize of them, other frames vary by +-variation, and smaller frames pay back
-// what is above the mean. The debt stays below debtLimit, so the bitrate holds however often keyframes are requested.
+// Sizes in mean frames. A frame varies by +-variation; later frames pay back what is above the mean.
+// debtLimit bounds the debt, so that the bitrate holds however often keyframes are requested.
 const (
 	keyframeSize = 6.0
 	variation    = 0.4
@@ -79,7 +79,7 @@ const (
 type encoder struct {
 	layer layer
 	rng   *rand.Rand
-	debt  float64 // in mean frames
+	debt  float64
 }
 
 func (e *encoder) frameBytes(key bool) int {

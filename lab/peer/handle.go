@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// handle obeys one message of the server. An error ends the socket.
+// An error ends the socket.
 func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.Message) error {
 	switch m := message.(type) {
 	case *wire.Joined:
@@ -33,7 +33,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		}
 	case *wire.Answer:
 		if p.conn == nil || p.conn.offerID != m.ID || m.Epoch < p.epoch {
-			return nil // of an offer that a later one has replaced
+			return nil
 		}
 		p.due = nil
 		p.observe(Moment{At: time.Now(), Step: StepAnswer, Connection: p.count(), Epoch: p.epoch})
@@ -54,12 +54,11 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		return p.refused(m)
 	case *wire.Bye:
 		return &RefusedError{Code: m.Code, Message: m.Message}
-	default: // roster, speakers: a synthetic peer has no page to show them on
+	default:
 	}
 	return nil
 }
 
-// answered begins to connect.
 func (p *Peer) answered(ctx context.Context, m *wire.Answer) error {
 	number, epoch := p.count(), p.epoch
 	arrived := func(a arrival) {
@@ -75,8 +74,7 @@ func (p *Peer) answered(ctx context.Context, m *wire.Answer) error {
 	return nil
 }
 
-// resumed goes on at another signaling node as media.js does: it repeats an offer that is due, and makes a new one if
-// the media is gone or the room elsewhere.
+// resumed repeats a pending offer, or makes a new one if the media is gone or the room elsewhere.
 func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resumed) error {
 	onItsWay := m.Epoch == p.epoch && p.conn != nil && p.conn.coming()
 	p.resume = m.Resume
@@ -94,7 +92,7 @@ func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resu
 	return nil
 }
 
-// A new signaling node and a new media node must know.
+// New nodes do not know that the camera is muted.
 func (p *Peer) sayMuted(ctx context.Context, socket *websocket.Conn) error {
 	if !p.opts.CameraOff || p.opts.ListenOnly {
 		return nil
@@ -102,7 +100,6 @@ func (p *Peer) sayMuted(ctx context.Context, socket *websocket.Conn) error {
 	return p.write(ctx, socket, &wire.Mute{Source: wire.SourceCamera, Muted: true})
 }
 
-// joined begins the session. A second one counts as the same.
 func (s *Stats) joined(m *wire.Joined) {
 	s.Peer, s.Attached = m.Peer, true
 	if s.Joined {
@@ -119,7 +116,7 @@ func (s *Stats) joined(m *wire.Joined) {
 
 func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Restart) error {
 	if m.Epoch <= p.epoch {
-		return nil // said by a stale signaling node
+		return nil // from a stale signaling node
 	}
 	p.observe(Moment{At: time.Now(), Step: StepRestart, Connection: p.count(), Epoch: m.Epoch})
 	p.placed(m.Placement)
@@ -137,7 +134,6 @@ func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Rest
 	return p.offer(ctx, socket, m.Reason)
 }
 
-// leaveBehind closes the connection that a live move has left.
 func (p *Peer) leaveBehind() {
 	if p.leaving != nil {
 		p.leaving.close()
@@ -148,7 +144,7 @@ func (p *Peer) leaveBehind() {
 	p.mu.Unlock()
 }
 
-// refused ends the socket: for a retry if the server allows one, else with the session.
+// refused returns the error that ends the socket: *RefusedError if a retry cannot help.
 func (p *Peer) refused(m *wire.Error) error {
 	p.note(func(s *Stats) { s.Codes[m.Code]++ })
 	if m.Retryable {
@@ -156,7 +152,7 @@ func (p *Peer) refused(m *wire.Error) error {
 		return &laterError{why: fmt.Sprintf("%s: %s", m.Code, m.Message), after: cmp.Or(after, lastRetry)}
 	}
 	if m.Code == wire.CodeResumeExpired {
-		p.resume = "" // join again
+		p.resume = ""
 		return fmt.Errorf("resume: %s", m.Message)
 	}
 	return &RefusedError{Code: m.Code, Message: m.Message}

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// handshakeRetry is the first pause before a lost DTLS flight is sent again.
 	handshakeRetry = 100 * time.Millisecond
 	handshakeLimit = 30 * time.Second
-	pipePackets    = 32 // records that wait for DTLS
+	pipePackets    = 32
 )
 
 var (
@@ -27,7 +26,7 @@ var (
 	errNoProfile   = errors.New("no SRTP profile was agreed on")
 )
 
-// listen makes the DTLS server: the node is the client (RFC 5763 section 5). GCM costs a sixth of the HMAC profile.
+// The node is the DTLS client (RFC 5763 section 5). GCM costs a sixth of the HMAC profile.
 func (c *connection) listen() error {
 	var err error
 	c.dtls, err = dtls.ServerWithOptions(c.pipe, &net.UDPAddr{},
@@ -41,7 +40,7 @@ func (c *connection) listen() error {
 	return nil
 }
 
-// verify compares the node's certificate with the fingerprint of its answer (RFC 8122 section 5).
+// RFC 8122 section 5.
 func (c *connection) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	if len(certificates) == 0 {
 		return errFingerprint
@@ -52,7 +51,7 @@ func (c *connection) verify(certificates [][]byte, _ [][]*x509.Certificate) erro
 	return nil
 }
 
-// shakeHands agrees on the keys of SRTP (RFC 5764). DTLS lives on, for its last flight may be lost.
+// shakeHands agrees on the SRTP keys (RFC 5764). DTLS stays open: its last flight may be lost.
 func (c *connection) shakeHands(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
@@ -93,9 +92,8 @@ func (c *connection) openKeys(ctx context.Context) error {
 	return nil
 }
 
-// pipe is the net.PacketConn of DTLS: the reader of the socket writes into its buffer.
 type pipe struct {
-	*packetio.Buffer // Read, Close and the deadline of reads
+	*packetio.Buffer
 
 	out *outbound
 }
@@ -106,24 +104,24 @@ func newPipe(out *outbound) *pipe {
 	return p
 }
 
-// ReadFrom is part of net.PacketConn.
+// ReadFrom implements net.PacketConn.
 func (p *pipe) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, err := p.Read(b)
 	return n, &net.UDPAddr{}, err
 }
 
-// WriteTo is part of net.PacketConn.
+// WriteTo implements net.PacketConn.
 func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	if to := p.out.to.Load(); to != nil {
-		_, _ = p.out.socket.WriteToUDPAddrPort(b, *to) // What cannot be sent is like a lost packet.
+		_, _ = p.out.socket.WriteToUDPAddrPort(b, *to)
 	}
 	return len(b), nil
 }
 
-// LocalAddr is part of net.PacketConn.
+// LocalAddr implements net.PacketConn.
 func (p *pipe) LocalAddr() net.Addr { return &net.UDPAddr{} }
 
-// SetDeadline is SetReadDeadline: writes do not wait.
+// SetDeadline sets the read deadline: writes do not wait.
 func (p *pipe) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
 
 // SetWriteDeadline does nothing.

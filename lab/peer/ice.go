@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// checkInterval is the pause between checks while no pair is nominated, keepAlive afterwards (consent, RFC 7675).
+	// checkInterval holds until a pair is nominated, keepAlive afterwards (consent, RFC 7675).
 	checkInterval = 50 * time.Millisecond
 	keepAlive     = time.Second
-	// hostPriority is a host candidate's (RFC 8445 section 5.1.2.1).
+	// RFC 8445 section 5.1.2.1
 	hostPriority = 2130706431
 )
 
-// checks is the controlling ICE agent's state: the first candidate that answers is nominated.
+// checks is a controlling ICE agent that nominates the first candidate to answer.
 type checks struct {
 	id        [stun.TransactionIDSize]byte // of the present round
 	next      time.Time
-	chosen    netip.AddrPort // the candidate to nominate; zero before one has answered
-	nominated bool           // it has answered the nomination
+	chosen    netip.AddrPort // zero before an answer
+	nominated bool
 
 	request, response stun.Message // reused
 }
 
-// checkAgain sends the checks that are due and returns when the next ones are.
+// checkAgain returns when the next checks are due.
 func (c *connection) checkAgain(now time.Time) time.Time {
 	k := &c.checks
 	if now.Before(k.next) {
@@ -48,7 +48,7 @@ func (c *connection) checkAgain(now time.Time) time.Time {
 	return k.next
 }
 
-// check sends a connectivity check (RFC 8445 section 7.2.4). One that cannot be sent is like a lost packet.
+// RFC 8445 section 7.2.4.
 func (c *connection) check(to netip.AddrPort, nominate bool) {
 	setters := []stun.Setter{
 		stun.NewTransactionIDSetter(c.checks.id), stun.BindingRequest, stun.NewUsername(c.remote.user.ufrag + ":" + c.own.ufrag),
@@ -63,7 +63,6 @@ func (c *connection) check(to netip.AddrPort, nominate bool) {
 	}
 }
 
-// stun takes in the answer to a check, or answers one of the node's.
 func (c *connection) stun(b []byte, from netip.AddrPort, now time.Time) {
 	k := &c.checks
 	k.request.Reset()
@@ -87,12 +86,11 @@ func (c *connection) stun(b []byte, from netip.AddrPort, now time.Time) {
 	}
 }
 
-// answered nominates the first candidate that answers, and notes that the node is there.
 func (c *connection) answered(from netip.AddrPort, now time.Time) {
 	k := &c.checks
 	switch {
 	case !k.chosen.IsValid():
-		k.chosen, k.next = from, now // nominate at once
+		k.chosen, k.next = from, now
 		c.out.to.Store(&from)
 	case from == k.chosen:
 		c.heard.Store(now.UnixNano())

@@ -2,17 +2,16 @@ package peer
 
 import "time"
 
-// flowing streams have had a packet so lately. Others are not waited for.
+// flowing is how recent a stream's last packet must be for a live move to wait for the stream.
 const flowing = 500 * time.Millisecond
 
-// left is what the connection shows that a live move is leaving. Its table stays as it was.
+// left is the slot table of the connection that a live move is leaving.
 type left struct {
 	connection int // counted from 1
 	streams    map[string]*Stream
-	gap        time.Duration // the longest of a stream that has moved
+	gap        time.Duration // longest of the moved streams
 }
 
-// leaves remembers the table of the connection that is left.
 func (p *Peer) leaves() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -24,7 +23,6 @@ func (p *Peer) leaves() {
 	}
 }
 
-// still takes in what comes over the connection that is left.
 func (l *left) still(a arrival) bool {
 	if l == nil || a.connection != l.connection {
 		return false
@@ -35,7 +33,7 @@ func (l *left) still(a arrival) bool {
 	return true
 }
 
-// whole reports whether everything that flowed over the connection that is left has come over the new one.
+// whole reports whether every flowing stream of the old connection has come over the new one.
 func (l *left) whole(gap time.Duration, connection int) bool {
 	if l == nil {
 		return true

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// waitingMessages is what the server lets one sender have without an answer.
+// waitingMessages is the server's limit of unanswered messages.
 const waitingMessages = 64
 
-// Messages sends and takes a peer's direct messages by the rules of web/static/holdfast/messages.js: what has no final
-// state is repeated on the next connection, in order, and what is not above the highest number of its stream is dropped.
+// Messages sends and receives direct messages as web/static/holdfast/messages.js does. It repeats messages without a final
+// state on the next connection, in order, and drops what is not above the highest number of its stream.
 type Messages struct {
 	stream string
 	take   func(from string, body json.RawMessage)
@@ -27,15 +27,15 @@ type Messages struct {
 	open    bool
 	seq     uint64
 	letters []*wire.SendMessage // without a final state
-	unsaid  int                 // of letters, the last ones, not said on this connection
+	unsaid  int                 // how many of the last letters this connection has not sent
 	marks   map[streamOf]uint64
-	due     map[streamOf]struct{} // marks that the server has not been told
+	due     map[streamOf]struct{}
 }
 
 type streamOf struct{ from, stream string }
 
-// NewMessages makes the messages of one peer. take hears each message once, told the final state of each that was sent;
-// both must be quick and must not call Messages.
+// NewMessages makes the messages of one peer. It calls take once a message and told with the final state of each sent one.
+// Both must be quick and must not call Messages.
 func NewMessages(take func(from string, body json.RawMessage), told func(to string, seq uint64, state string)) *Messages {
 	return &Messages{
 		stream: rand.Text(), take: take, told: told, wake: make(chan struct{}, 1),
@@ -43,8 +43,7 @@ func NewMessages(take func(from string, body json.RawMessage), told func(to stri
 	}
 }
 
-// Send takes a message to one user. It is false when too many wait for their answers. sent hears its number before
-// anybody else does.
+// Send queues a message to one user, false when too many are unanswered. It first calls sent with the message's number.
 func (m *Messages) Send(to string, body json.RawMessage, sent func(seq uint64)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,11 +61,10 @@ func (m *Messages) Send(to string, body json.RawMessage, sent func(seq uint64)) 
 func (m *Messages) ring() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // It rings already.
+	default:
 	}
 }
 
-// heard takes a message of the server over.
 func (m *Messages) heard(message wire.Message) {
 	if m == nil {
 		return
@@ -96,7 +94,7 @@ func (m *Messages) heard(message wire.Message) {
 	}
 }
 
-// lost ends a connection. The server repeats what was not acknowledged.
+// The server repeats what was not acknowledged.
 func (m *Messages) lost() {
 	if m == nil {
 		return
@@ -107,7 +105,7 @@ func (m *Messages) lost() {
 	clear(m.due)
 }
 
-// ringing is nil, for ever silent, without messages.
+// ringing is nil without messages.
 func (m *Messages) ringing() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -115,7 +113,6 @@ func (m *Messages) ringing() <-chan struct{} {
 	return m.wake
 }
 
-// outgoing takes what is to be said now.
 func (m *Messages) outgoing() []wire.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()

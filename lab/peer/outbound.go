@@ -11,10 +11,9 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// outbound encrypts and sends what a connection sends.
 type outbound struct {
 	socket *net.UDPConn
-	to     atomic.Pointer[netip.AddrPort] // the node's address; nil before a check was answered
+	to     atomic.Pointer[netip.AddrPort] // the node's address; nil before it answers a check
 
 	mu            sync.Mutex // guards the fields below
 	keys          *srtp.Context
@@ -27,7 +26,7 @@ func (o *outbound) open(keys *srtp.Context) {
 	o.keys = keys
 }
 
-// rtp sends one packet and leaves its plain form in o.plain. Call it with mu held.
+// o.plain then holds the plain packet. o.mu must be held.
 func (o *outbound) rtp(packet *rtp.Packet) bool {
 	if o.keys == nil {
 		return false
@@ -40,11 +39,10 @@ func (o *outbound) rtp(packet *rtp.Packet) bool {
 	if o.sealed, err = o.keys.EncryptRTP(o.sealed[:0], o.plain, &packet.Header); err != nil {
 		return false
 	}
-	_, _ = o.socket.WriteToUDPAddrPort(o.sealed, *o.to.Load()) // What cannot be sent is like a lost packet.
+	_, _ = o.socket.WriteToUDPAddrPort(o.sealed, *o.to.Load())
 	return true
 }
 
-// report sends one compound RTCP packet.
 func (o *outbound) report(packets []rtcp.Packet) {
 	b, err := rtcp.Marshal(packets)
 	if err != nil || len(b) == 0 {

@@ -13,14 +13,13 @@ import (
 type arrival struct {
 	at            time.Time
 	mid           string
-	connection    int // which one of the peer's, counted from 1
+	connection    int // counted from 1
 	number        uint16
 	bytes         int
 	media         bool // more than padding
 	retransmitted bool // by RTX
 }
 
-// rtp takes in one packet of a slot. What cannot be decrypted is dropped.
 func (c *connection) rtp(b []byte, now time.Time) {
 	keys := c.keys.Load()
 	if keys == nil {
@@ -60,7 +59,6 @@ func (c *connection) rtp(b []byte, now time.Time) {
 	}
 }
 
-// rtcp takes in what the node says of what is sent, and its sender reports.
 func (c *connection) rtcp(b []byte, now time.Time) {
 	keys := c.keys.Load()
 	if keys == nil {
@@ -112,7 +110,7 @@ func (c *connection) askedAgain(nack *rtcp.TransportLayerNack) {
 	}
 }
 
-// arrived counts one packet for the person in the slot. Packets before the slot table count for nobody.
+// Packets before the slot table belong to no stream.
 func (p *Peer) arrived(a arrival) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +130,7 @@ func (p *Peer) arrived(a arrival) {
 		return
 	}
 	if line.stream == nil {
-		return // it shows nobody, or one past maxStreams
+		return
 	}
 	moved := line.stream.arrived(a)
 	if moved > 0 {
@@ -143,8 +141,7 @@ func (p *Peer) arrived(a arrival) {
 	}
 }
 
-// soundIsBack reports whether this is the first sound on a newer connection, of whomever: where not everybody has a slot it may be
-// of somebody who was never heard before. p.mu must be held.
+// soundIsBack reports the first audio on a newer connection, of any peer: not everybody has a slot. p.mu must be held.
 func (p *Peer) soundIsBack(id StreamID, connection int) bool {
 	if id.Source != wire.SourceMicrophone || connection <= p.heardOn {
 		return false
@@ -154,14 +151,13 @@ func (p *Peer) soundIsBack(id StreamID, connection int) bool {
 	return !first
 }
 
-// line is a receive m-line, over all connections.
 type line struct {
 	meter  sequence // of the present connection
-	id     StreamID // what it shows
-	stream *Stream  // nil for nothing
+	id     StreamID
+	stream *Stream
 }
 
-// line finds the m-line of a mid; p.mu must be held.
+// p.mu must be held.
 func (p *Peer) line(mid string) *line {
 	l := p.lines[mid]
 	if l == nil {
@@ -171,8 +167,7 @@ func (p *Peer) line(mid string) *line {
 	return l
 }
 
-// arrived counts one packet. moved is the pause since the last packet of an older connection, if this is the first of a
-// newer one.
+// moved is the pause before the first packet of a newer connection, else 0.
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	if a.connection < s.Connection {
 		return 0 // of the connection that a live move has left
@@ -193,7 +188,7 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	return moved
 }
 
-// show takes over a slot table. A stream has no gap while no slot shows it, unless the connection changes meanwhile.
+// A hidden stream has no gap, unless the connection changes meanwhile.
 func (p *Peer) show(slots []wire.Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +211,7 @@ func (p *Peer) show(slots []wire.Slot) {
 	}
 }
 
-// named has a stream that a slot shows, nil past maxStreams; p.mu must be held.
+// named returns a slot's stream, nil past maxStreams. p.mu must be held.
 func (p *Peer) named(id StreamID, now time.Time) *Stream {
 	stream := p.streams[id]
 	switch {
@@ -238,7 +233,7 @@ func (p *Peer) table() []wire.Slot {
 	return p.slots
 }
 
-// movedWith tells the session, once a restart, that media flows again; p.mu must be held.
+// movedWith reports, once a restart, that media flows again. p.mu must be held.
 func (p *Peer) movedWith(gap time.Duration) {
 	if !p.moving || !p.live.whole(gap, p.stats.Connections) {
 		return
@@ -250,7 +245,7 @@ func (p *Peer) movedWith(gap time.Duration) {
 	}
 	select {
 	case p.moved <- migrated:
-	default: // the session has not reported the last one yet
+	default: // one is still unreported
 	}
 }
 

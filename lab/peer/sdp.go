@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// The numbers of the offers. One codec of each kind: what more there is only costs.
 const (
 	opusType = 111
 	vp8Type  = 96
@@ -23,13 +22,12 @@ const (
 )
 
 const (
-	// maxCandidates and maxSlotStreams bound what is believed of an answer.
+	// Bounds of a parsed answer.
 	maxCandidates  = 8
 	maxSlotStreams = 512
 )
 
-// offerText writes an offer as docs/PROTOCOL.md has it: own microphone, own camera, then the receive slots. It names no
-// candidates: the node learns the client's address from its checks.
+// The offer (docs/PROTOCOL.md) has no candidates: the node learns the client's address from its checks.
 func offerText(c *connection, opts Options) string {
 	slots := opts.AudioSlots + opts.VideoSlots
 	var lines strings.Builder
@@ -74,7 +72,6 @@ func (c *connection) writeVideo(lines *strings.Builder) {
 	c.writeShared(lines, vp8Type)
 }
 
-// writeShared writes what sound and video have both.
 func (c *connection) writeShared(lines *strings.Builder, payload int) {
 	fmt.Fprintf(lines, "a=extmap:%d urn:ietf:params:rtp-hdrext:sdes:mid\r\n", midID)
 	if c.stack.simulcast() {
@@ -82,7 +79,7 @@ func (c *connection) writeShared(lines *strings.Builder, payload int) {
 	}
 }
 
-// writeLayers names the layers of the own camera: by RID, or by SSRC where there is one only.
+// Layers are named by RID, a single one by SSRC.
 func (c *connection) writeLayers(lines *strings.Builder) {
 	if only := c.camera[0]; only.rid == "" {
 		fmt.Fprintf(lines, "a=ssrc-group:FID %d %d\r\na=ssrc:%d cname:%s\r\na=ssrc:%d cname:%s\r\n", only.ssrc, only.rtxSSRC, only.ssrc, c.cname, only.rtxSSRC, c.cname)
@@ -97,17 +94,14 @@ func (c *connection) writeLayers(lines *strings.Builder) {
 		ridID, repairedRIDID, strings.Join(rids, ";"))
 }
 
-// user is one side's ICE credentials.
 type user struct{ ufrag, password string }
 
-// slotStream is one SSRC that the node sends.
 type slotStream struct {
 	mid     string
 	audio   bool
-	repairs uint32 // the SSRC whose packets it sends again; 0 for an original
+	repairs uint32 // the SSRC that this one repairs; 0 for an original
 }
 
-// answer is what an answer says of the node.
 type answer struct {
 	user        user
 	fingerprint []byte // SHA-256
@@ -117,7 +111,7 @@ type answer struct {
 
 var errAnswer = errors.New("the answer lacks ICE credentials, a SHA-256 fingerprint or a candidate")
 
-// readAnswer reads an answer. What it does not know is passed over.
+// Unknown lines are ignored.
 func readAnswer(text string) (*answer, error) {
 	a := &answer{streams: make(map[uint32]slotStream)}
 	repairs := make(map[uint32]uint32)
@@ -166,7 +160,7 @@ func readAnswer(text string) (*answer, error) {
 	return a, nil
 }
 
-// addCandidate takes a UDP candidate over (RFC 8839 section 5.1).
+// RFC 8839 section 5.1, UDP only.
 func (a *answer) addCandidate(words []string) {
 	if len(words) < 6 || !strings.EqualFold(words[2], "udp") || len(a.candidates) == maxCandidates {
 		return
@@ -179,6 +173,6 @@ func (a *answer) addCandidate(words []string) {
 }
 
 func number(text string) uint32 {
-	n, _ := strconv.ParseUint(text, 10, 32) // What is none is 0, which nobody sends from.
+	n, _ := strconv.ParseUint(text, 10, 32)
 	return uint32(n)
 }

@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// The packets of a microphone and of a frame of video.
 const (
 	audioClock      = 48000
 	audioFrame      = 20 * time.Millisecond // Opus's usual frame
 	audioFrameBytes = 80                    // 32 kbit/s
 
 	videoClock       = 90000
-	packetBytes      = 1100 // of a frame in one packet, as browsers cut it
+	packetBytes      = 1100 // as browsers cut a frame
 	burstPackets     = 8    // sent back to back
 	burstInterval    = 5 * time.Millisecond
 	keyframeInterval = 10 * time.Second
 	keyframePause    = 300 * time.Millisecond // browsers ignore requests that come sooner
 )
 
-// lateLimit is how far the sender may fall behind and catch up. Frames past it are left out: a flood after a stall would
-// measure the sender itself.
+// Frames past lateLimit are left out: sending them in a burst would measure the sender itself.
 const lateLimit = 200 * time.Millisecond
 
-// The means of exponential times.
+// Means of exponential times.
 const (
 	speaking = 3 * time.Second
 	silent   = 6 * time.Second
@@ -37,17 +35,16 @@ const (
 	levelSilent   = 127
 )
 
-// sender writes synthetic audio and video into its tracks until ctx ends.
 type sender struct {
 	audio  *track
 	layers []*videoTrack
 	rng    *rand.Rand
-	frame  time.Duration // of sound
+	frame  time.Duration // of audio
 
 	speaks bool
-	turnAt time.Time // when it begins or ends to speak
+	turnAt time.Time
 
-	lag     atomic.Int64 // nanoseconds by which a frame was late, the most
+	lag     atomic.Int64 // the largest delay of a frame, in nanoseconds
 	leftOut atomic.Uint64
 }
 
@@ -56,24 +53,23 @@ type videoTrack struct {
 
 	encoder   encoder
 	clock     clock
-	left      int  // bytes of the present frame that are not sent yet
-	key       bool // the present frame is one
-	started   bool // the first packet of the present frame is sent
+	left      int // unsent bytes of the present frame
+	key       bool
+	started   bool
 	burstAt   time.Time
 	lastKey   time.Time
 	pictureID uint16
 	payload   [payloadBytes]byte
 }
 
-// clock is when the next frame is due, and its RTP timestamp.
 type clock struct {
 	next      time.Time
 	interval  time.Duration
-	ticks     uint32 // an interval's
+	ticks     uint32
 	timestamp uint32
 }
 
-// due reports whether a frame is due, how late it is and how many before it are left out, and moves on.
+// due reports whether a frame is due, how late it is, and how many before it are left out.
 func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 	late = now.Sub(c.next)
 	if late < 0 {
@@ -88,7 +84,7 @@ func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 	return late, leftOut, true
 }
 
-// newSender makes a sender whose every choice comes from seed.
+// The seed decides everything but the starting times.
 func newSender(video Video, cameraOff bool, seed uint64) *sender {
 	s := &sender{
 		frame: video.soundFrame(),
@@ -110,7 +106,7 @@ func newSender(video Video, cameraOff bool, seed uint64) *sender {
 }
 
 func (s *sender) run(ctx context.Context) {
-	// Everybody begins at another moment: a crowd must not send in step.
+	// Random starts: a crowd must not send in step.
 	now := time.Now()
 	sound := clock{interval: s.frame, ticks: uint32(s.frame * audioClock / time.Second), timestamp: s.rng.Uint32()}
 	sound.next = now.Add(rand.N(s.frame))
@@ -168,7 +164,6 @@ func (s *sender) speak(now time.Time, timestamp uint32) {
 	s.audio.write(timestamp, false, level, sound[:size])
 }
 
-// sooner is when this layer is due, if before next.
 func (v *videoTrack) sooner(next time.Time) time.Time {
 	if v.clock.next.Before(next) {
 		next = v.clock.next
@@ -179,7 +174,7 @@ func (v *videoTrack) sooner(next time.Time) time.Time {
 	return next
 }
 
-// frame encodes the next frame, or none while the one before it is not sent yet.
+// frame does nothing while part of the last frame is unsent.
 func (v *videoTrack) frame(now time.Time) {
 	if v.left > 0 {
 		return
@@ -202,7 +197,7 @@ func (v *videoTrack) burst(now time.Time) {
 		size := min(v.left, packetBytes)
 		v.left -= size
 		if !v.write(v.clock.timestamp, v.left == 0, 0, v.packet(size)) {
-			// Nobody got it: the next frame must be a keyframe, as on a new connection.
+			// Nobody got it: the next frame must be a keyframe.
 			v.left, v.lastKey = 0, time.Time{}
 			return
 		}

@@ -1,20 +1,20 @@
 package peer
 
-// Loss is what the sequence numbers of RTP streams say.
+// Loss is counted from RTP sequence numbers.
 type Loss struct {
 	Expected   uint64 // from the first to the highest number
-	Received   uint64 // different numbers that came, in whatever way
-	Recovered  uint64 // of them by retransmission
-	Late       uint64 // of them after a higher number, without being a known retransmission
-	Duplicates uint64 // came again
-	TooLate    uint64 // came so late that they stay lost
-	Jumps      uint64 // breaks after which the counting began anew
+	Received   uint64 // different numbers
+	Recovered  uint64 // by retransmission
+	Late       uint64 // after a higher number, not by retransmission
+	Duplicates uint64
+	TooLate    uint64 // past the window: they stay lost
+	Jumps      uint64 // restarts of the count
 }
 
-// Lost is how many packets never came.
+// Lost returns how many packets never came.
 func (l Loss) Lost() uint64 { return l.Expected - l.Received }
 
-// Add sums up.
+// Add adds o.
 func (l *Loss) Add(o Loss) {
 	l.Expected += o.Expected
 	l.Received += o.Received
@@ -26,23 +26,21 @@ func (l *Loss) Add(o Loss) {
 }
 
 const (
-	// sequenceWindow is how many numbers back a packet still counts: 3 s of the largest layer.
+	// 3 s of the largest layer
 	sequenceWindow = 1024
-	// maxJump is RFC 3550's MAX_DROPOUT; past it the stream has begun anew.
+	// MAX_DROPOUT of RFC 3550
 	maxJump = 3000
 )
 
-// sequence counts the loss of one RTP stream (RFC 3550 appendix A.3). It remembers what came: neither duplicates nor
-// retransmissions hide loss.
+// sequence counts one stream's loss (RFC 3550 appendix A.3); duplicates and retransmissions hide none.
 type sequence struct {
 	began          bool
 	first, highest uint64 // extended
 	seen           [sequenceWindow / 64]uint64
 	received       uint64 // since first
-	sum            Loss   // without what is since first
+	sum            Loss   // before first
 }
 
-// add counts one packet. retransmitted says that it came by RTX.
 func (s *sequence) add(number uint16, retransmitted bool) {
 	if !s.began {
 		s.begin(number)
@@ -77,7 +75,7 @@ func (s *sequence) add(number uint16, retransmitted bool) {
 	}
 }
 
-// begin starts far enough from zero for what comes before it.
+// begin leaves room for packets before the first.
 func (s *sequence) begin(number uint16) {
 	s.began = true
 	s.first = 1<<16 | uint64(number)
@@ -102,7 +100,6 @@ func (s *sequence) has(at uint64) bool {
 
 func (s *sequence) mark(at uint64) { s.seen[at%sequenceWindow/64] |= 1 << (at % 64) }
 
-// forget clears the bits of an earlier turn.
 func (s *sequence) forget(from, to uint64) {
 	if to-from >= sequenceWindow-1 {
 		s.seen = [sequenceWindow / 64]uint64{}

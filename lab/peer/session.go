@@ -14,16 +14,15 @@ import (
 
 const (
 	dialLimit    = 5 * time.Second
-	messageBytes = 4 << 20 // of one message of the server
-	// offerLimit is the protocol's attemptMs.
+	messageBytes = 4 << 20
+	// the protocol's attemptMs
 	offerLimit = 4 * time.Second
-	// firstAgain is the pause after a rejected offer; it doubles up to lastAgain.
+	// after a rejected offer; doubles up to lastAgain
 	firstAgain = 500 * time.Millisecond
 	lastAgain  = 10 * time.Second
 	leaveLimit = time.Second
 )
 
-// session holds one socket from its opening to its end.
 func (p *Peer) session(ctx context.Context) error {
 	socket, err := p.dial(ctx)
 	if err != nil {
@@ -35,12 +34,12 @@ func (p *Peer) session(ctx context.Context) error {
 		return err
 	}
 	frames, ended := make(chan []byte), make(chan error, 1)
-	// The end of ctx would close the socket before the goodbye.
+	// ctx would close the socket before the goodbye.
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { ended <- p.readFrames(reading, socket, frames) }()
-	p.nextTry.Reset(offerLimit) // The time without a socket is not held against an offer.
-	var view <-chan time.Time   // nil while there is nothing new to say
+	p.nextTry.Reset(offerLimit) // without a socket no offer can be answered
+	var view <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,7 +104,6 @@ func (p *Peer) dial(ctx context.Context) (*websocket.Conn, error) {
 	return socket, nil
 }
 
-// readFrames is the only reader. It returns how the session ended.
 func (p *Peer) readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byte) error {
 	for {
 		_, frame, err := socket.Read(ctx)
@@ -123,7 +121,7 @@ func (p *Peer) readFrames(ctx context.Context, socket *websocket.Conn, frames ch
 	}
 }
 
-// unread reports whether a peer has no use for a message: there is no page to show who speaks, and only a view needs the roster.
+// Only a view needs the roster.
 func (p *Peer) unread(kind wire.Type) bool {
 	switch kind {
 	case "speakers", "chat":
@@ -135,7 +133,6 @@ func (p *Peer) unread(kind wire.Type) bool {
 	}
 }
 
-// hello joins, resumes the session on this socket, or connects in no room.
 func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	if p.opts.Room == "" {
 		return p.write(ctx, socket, &wire.Connect{Token: p.opts.Token})
@@ -148,7 +145,7 @@ func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})
 }
 
-// leave says goodbye and waits a while until the server has closed the socket.
+// leave says goodbye and waits up to leaveLimit for the server to close.
 func (p *Peer) leave(ctx context.Context, socket *websocket.Conn, frames <-chan []byte, ended <-chan error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()

@@ -10,14 +10,14 @@ import (
 	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
 )
 
-// Stack is what the peers of one process share: the kind of video that they send, and a certificate.
+// Stack is what the peers of one process share.
 type Stack struct {
 	video       Video
 	certificate tls.Certificate
 	fingerprint string // "sha-256 AA:BB..."
 }
 
-// NewStack makes the stack for peers that send this kind of video.
+// NewStack makes a stack for one kind of video.
 func NewStack(video Video) (*Stack, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
@@ -34,5 +34,5 @@ func NewStack(video Video) (*Stack, error) {
 	return &Stack{video: video, certificate: certificate, fingerprint: "sha-256 " + hash}, nil
 }
 
-// simulcast reports whether peers send and report as browsers do: three layers, and transport-wide feedback.
+// simulcast also means transport-wide feedback, as browsers send it.
 func (s *Stack) simulcast() bool { return s.video == VideoSimulcast }

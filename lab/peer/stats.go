@@ -9,29 +9,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// StreamID names what is received: one source of one person.
+// StreamID names one source of one peer.
 type StreamID struct {
 	Peer   wire.PeerID
 	Source wire.Source
 }
 
-// Stream counts what arrived of one source.
+// Stream counts one source's packets.
 type Stream struct {
 	Packets    uint64
-	Bytes      uint64          // of RTP, headers included
-	Since      time.Time       // when the slot table first named it
-	Last       time.Time       // of the last packet
-	LongestGap time.Duration   // between two packets, while a slot showed it
-	Moves      []time.Duration // from the last packet of an old connection to the first of a new one
-	Connection int             // the last packet's, counted from 1
-	Shown      bool            // a slot shows it now
-	ShownSince time.Time       // when a slot began to show it, the last time
+	Bytes      uint64    // of RTP, headers included
+	Since      time.Time // first named by a slot table
+	Last       time.Time
+	LongestGap time.Duration   // between packets, while a slot showed it
+	Moves      []time.Duration // pauses across connections
+	Connection int             // of the last packet, counted from 1
+	Shown      bool            // in a slot now
+	ShownSince time.Time
 
-	fresh bool   // it was hidden for a while: the next packet ends no gap
-	table uint64 // the number of the last slot table that named it
+	fresh bool   // shown again: the next packet ends no gap
+	table uint64 // the last slot table that named it
 }
 
-// GapUntil is the longest time without a packet, an unfinished one until end included.
+// GapUntil returns the longest time without a packet, counting an unfinished one until end.
 func (s Stream) GapUntil(end time.Time) time.Duration {
 	if !s.Shown {
 		return s.LongestGap
@@ -39,7 +39,7 @@ func (s Stream) GapUntil(end time.Time) time.Duration {
 	return max(s.LongestGap, end.Sub(s.SilentSince()))
 }
 
-// SilentSince is when the last packet came; before the first one, when a slot table named the stream.
+// SilentSince is the last packet's time; before the first, when a slot table named the stream.
 func (s Stream) SilentSince() time.Time {
 	if s.Packets == 0 {
 		return s.Since
@@ -47,7 +47,7 @@ func (s Stream) SilentSince() time.Time {
 	return s.Last
 }
 
-// ForgetGaps restarts LongestGap, without the disturbance of a join. A gap that has begun counts whole.
+// ForgetGaps restarts LongestGap. A gap that has begun counts whole.
 func (p *Peer) ForgetGaps() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Peer) ForgetGaps() {
 	}
 }
 
-// Shown returns what the slots show now, cheaply.
+// Shown returns the streams in the slots.
 func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,14 +79,13 @@ func (p *Peer) Stream(id StreamID) Stream {
 	return Stream{}
 }
 
-// told is a copy without Moves, which goes on growing.
 func (s *Stream) told() Stream {
 	one := *s
 	one.Moves = nil
 	return one
 }
 
-// Bounds of a peer's memory; more counts in the totals only.
+// More counts in the totals only.
 const (
 	maxStreams = 1024
 	maxMoves   = 64 // of one stream
@@ -95,33 +94,33 @@ const (
 // Traffic counts RTP packets and their bytes, headers included.
 type Traffic struct{ Packets, Bytes uint64 }
 
-// Add sums up.
+// Add adds o.
 func (t *Traffic) Add(o Traffic) { t.Packets, t.Bytes = t.Packets+o.Packets, t.Bytes+o.Bytes }
 
-// Stats are what a peer has lived through.
+// Stats are a peer's counts.
 type Stats struct {
-	Began      time.Time // when its first socket was opened
-	JoinedAt   time.Time // when the first `joined` came
-	FirstMedia time.Time // when the first packet of somebody else came
-	FoundThere int       // how many others were in the room's roster when it joined
+	Began      time.Time // first socket opened
+	JoinedAt   time.Time // first `joined`
+	FirstMedia time.Time // first packet received
+	FoundThere int       // others in the roster when it joined
 
 	Joined         bool
 	Peer           wire.PeerID
 	Node           ring.NodeID
 	Epoch          uint64
-	Connections    int              // peer connections made
-	Restarts       []wire.Placement // one for each `restart` obeyed
+	Connections    int              // made so far
+	Restarts       []wire.Placement // `restart` messages obeyed
 	Resumes        int
-	Attached       bool // a socket is open, and the server knows who it is
+	Attached       bool // joined, resumed or connected on an open socket
 	SocketsLost    int
 	OffersRejected int
-	Codes          map[wire.Code]int // errors the server sent
+	Codes          map[wire.Code]int // errors of the server
 	Streams        map[StreamID]Stream
 
 	Sent, Received Traffic
-	Loss           Loss          // of all slots, over all connections
-	SendLag        time.Duration // how late the sender was, the most: its own machine's fault
-	FramesLeftOut  uint64        // by the sender, because it was too late for them
+	Loss           Loss          // of all slots and connections
+	SendLag        time.Duration // the largest
+	FramesLeftOut  uint64        // too late
 }
 
 func newStats() Stats {
@@ -142,7 +141,7 @@ func (p *Peer) Stats() Stats {
 	return s
 }
 
-// Totals are Stats without the streams. It copies little, for frequent calls.
+// Totals returns Stats without the streams, cheaply.
 func (p *Peer) Totals() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

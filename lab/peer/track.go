@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// The m-lines of what a peer sends come first.
 	microphoneMid = "0"
 	cameraMid     = "1"
 
-	// keptPackets is how many packets of each layer can be sent again: 0.7 s of the largest, which is longer than anybody waits.
+	// keptPackets can be resent: 0.7 s of the largest layer.
 	keptPackets    = 128
-	firstReport    = 50 * time.Millisecond // look again whether something was sent
+	firstReport    = 50 * time.Millisecond // while nothing was sent
 	reportInterval = time.Second           // of sender reports
 )
 
-// track is one encoding that a peer sends. It outlives the connections it is bound to: one, or two during a live move. While
-// there is none, what is written goes nowhere.
+// track is one sent encoding. It outlives its connections: none, one, or two during a live move.
 type track struct {
 	audio bool
 	rid   string // empty without simulcast
@@ -30,13 +28,12 @@ type track struct {
 	bound atomic.Pointer[sendStream]
 	left  atomic.Pointer[sendStream] // on the connection that a live move is leaving
 
-	// wantKeyframe is set by a PLI and cleared by the next frame.
 	wantKeyframe atomic.Bool
 	packets      atomic.Uint64
 	bytes        atomic.Uint64 // of RTP, headers included
 }
 
-// write sends one packet. It says whether the transport took it: not before it is up, and not while there is none.
+// write reports whether any connection took the packet.
 func (t *track) write(timestamp uint32, marker bool, level uint8, payload []byte) bool {
 	size := 0
 	for _, s := range []*sendStream{t.left.Load(), t.bound.Load()} {
@@ -52,20 +49,20 @@ func (t *track) write(timestamp uint32, marker bool, level uint8, payload []byte
 	return true
 }
 
-// sendStream is a track on one connection. Its fields are guarded by the connection's outbound.
+// sendStream is a track on one connection. outbound.mu guards its fields.
 type sendStream struct {
 	*track
 
 	out           *outbound
 	cname         string
 	ssrc, rtxSSRC uint32
-	number        uint16 // of the next packet
+	number        uint16
 	rtxNumber     uint16
-	packet        rtp.Packet // reused, with its header extensions
-	level         [1]byte    // of sound, in its header extension
+	packet        rtp.Packet // reused
+	level         [1]byte
 
-	sent           [keptPackets][]byte // plain packets, by number; empty for sound
-	packets, bytes uint32              // for the reports
+	sent           [keptPackets][]byte // by number; empty for audio
+	packets, bytes uint32
 	lastTimestamp  uint32
 	lastAt         time.Time
 }
@@ -88,7 +85,7 @@ func (s *sendStream) header(ssrc uint32, payload uint8, number uint16) rtp.Heade
 	return rtp.Header{Version: 2, SSRC: ssrc, PayloadType: payload, SequenceNumber: number}
 }
 
-// send sends one packet and returns its size, 0 for a packet that was not sent.
+// send returns the packet's size, 0 if it was not sent.
 func (s *sendStream) send(timestamp uint32, marker bool, level uint8, payload []byte) int {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
@@ -115,7 +112,7 @@ func (s *sendStream) firstHeader() rtp.Header {
 	h := s.header(s.ssrc, vp8Type, s.number)
 	if s.audio {
 		h.PayloadType = opusType
-		_ = h.SetExtension(levelID, s.level[:]) // One byte always fits, as do those of a short name.
+		_ = h.SetExtension(levelID, s.level[:]) // always fits
 	}
 	if s.rid != "" {
 		_ = h.SetExtension(midID, []byte(cameraMid))
@@ -124,7 +121,7 @@ func (s *sendStream) firstHeader() rtp.Header {
 	return h
 }
 
-// again sends a packet again (RFC 4588), if it is remembered.
+// again resends a packet (RFC 4588), if it is still kept.
 func (s *sendStream) again(number uint16) {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
@@ -143,7 +140,7 @@ func (s *sendStream) again(number uint16) {
 	}
 }
 
-// report is the stream's sender report (RFC 3550 section 6.4.1), nil while nothing was sent.
+// RFC 3550 section 6.4.1; nil while nothing was sent.
 func (s *sendStream) report(now time.Time) *rtcp.SenderReport {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
@@ -157,13 +154,13 @@ func (s *sendStream) report(now time.Time) *rtcp.SenderReport {
 	}
 }
 
-// ntp is a time in NTP's format (RFC 5905 section 6).
+// RFC 5905 section 6.
 func ntp(t time.Time) uint64 {
 	const since1900 = 2208988800
 	return uint64(t.Unix()+since1900)<<32 | uint64(t.Nanosecond())<<32/1e9
 }
 
-// reportSent tells the node of all streams that are sent, and returns when to do so again.
+// reportSent returns the pause until the next report.
 func (c *connection) reportSent(now time.Time) time.Duration {
 	var reports []rtcp.Packet
 	for _, s := range c.sends() {

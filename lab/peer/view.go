@@ -7,22 +7,21 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// viewPause gathers changes of the roster, as the page's layout does.
 const viewPause = 200 * time.Millisecond
 
-// audience is who else is in the room, in the order of their coming, for the view of a page that shows all in a grid.
+// audience is who else is in the room, in the order of joining.
 type audience []wire.PeerID
 
-// heard takes a message over and reports whether the view has changed.
+// heard reports whether the view has changed.
 func (a *audience) heard(message wire.Message, self wire.PeerID) (changed bool) {
 	before := slices.Clone(*a)
 	switch m := message.(type) {
 	case *wire.Joined:
 		a.set(m.Roster, m.Peer)
-		return true // a new session knows no view
+		return true // a new session has no view
 	case *wire.Resumed:
 		a.set(m.Roster, self)
-		return true // the signaling node may be a new one
+		return true // nor may a new signaling node
 	case *wire.Roster:
 		a.set(m.Roster, self)
 	case *wire.PeerJoined:
@@ -45,7 +44,7 @@ func (a *audience) set(roster []wire.Peer, self wire.PeerID) {
 	}
 }
 
-// view shows as many as there are slots, as large as a window of 1280x720 pixels allows.
+// view shows as many peers as there are slots, in a grid of 1280x720 pixels.
 func (a audience) view(slots int) *wire.View {
 	shown := a[:min(len(a), slots, wire.MaxWants)]
 	width, height := uint32(1280), uint32(720)

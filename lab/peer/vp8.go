@@ -2,17 +2,16 @@ package peer
 
 import "encoding/binary"
 
-// opusTOC begins a valid Opus packet: SILK wideband, 20 ms, one frame (RFC 6716 section 3.1).
+// SILK wideband, 20 ms, one frame (RFC 6716 section 3.1).
 const opusTOC = 0x48
 
 const (
-	descriptorBytes = 4  // RFC 7741 section 4.2: with a picture id of 15 bits
-	vp8HeaderBytes  = 10 // RFC 6386 section 9.1: of a keyframe
+	descriptorBytes = 4  // RFC 7741 section 4.2, 15-bit picture id
+	vp8HeaderBytes  = 10 // RFC 6386 section 9.1
 	payloadBytes    = descriptorBytes + packetBytes
 )
 
-// packet is the next packet, with size bytes of the present frame. Its headers are what a forwarder reads; the rest is
-// filler. The next call overwrites it.
+// packet returns size bytes of the present frame, valid until the next call. The payload is filler.
 func (v *videoTrack) packet(size int) []byte {
 	p := v.payload[:descriptorBytes+size]
 	p[0], p[1] = 0x80, 0x80 // X, then I

@@ -1,11 +1,7 @@
-// Package access reads and makes the two tokens of a session: the access token
-// that an application hands to its user, and the resume token that lets any
-// signaling node take a session over.
+// Package access reads and makes a session's access token, and the resume token that lets any signaling node take it over.
 //
-// It promises that a token which Verify or Open accepts was signed with a key of
-// this deployment by the one algorithm that it allows, and is within its time;
-// and that no secret can be printed or logged through its types. It knows
-// neither sockets nor nodes.
+// A token which Verify or Open accepts was signed with a key of this deployment by the one allowed algorithm, and is in its time.
+// No secret can be printed or logged through its types.
 package access
 
 import (
@@ -17,11 +13,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Why a token or a room name is refused.
+// Reasons of a refusal.
 var (
 	ErrExpired    = errors.New("token has expired")
 	ErrForged     = errors.New("token is not genuine")
-	ErrUnknownKey = errors.New("token's API key is not known") // `iss` names no key of ours
+	ErrUnknownKey = errors.New("token's API key is not known")
 	ErrUnfit      = errors.New("the token cannot be used here")
 	ErrNoIdentity = errors.New("the token names no identity (sub)")
 	ErrNotJoin    = errors.New("token does not allow joining")
@@ -42,7 +38,7 @@ const (
 	maxMetadataBytes  = 2 << 10
 )
 
-// CheckRoom accepts every printable character, braces and slashes too.
+// CheckRoom accepts all printable characters.
 func CheckRoom(name string) (ring.RoomID, error) {
 	if !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxRoomCharacters {
 		return "", ErrBadRoom

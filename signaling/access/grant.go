@@ -8,28 +8,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Grant is what a token allows, to whom. False forbids.
+// Grant is what a token allows, to whom.
 type Grant struct {
 	Identity string
 	Name     string // for people
-	Metadata string // for the media node
-	Key      string // API key that signed the token
+	Metadata string
+	Key      string
 	Expires  time.Time
 
 	Room       ring.RoomID
 	RoomJoin   bool
 	RoomAdmin  bool // of Room
 	RoomList   bool // of the cluster
-	RoomCreate bool // where that is demanded
+	RoomCreate bool // where demanded
 
 	CanPublish     bool
-	Sources        Sources // zero for everything
+	Sources        Sources // zero: all
 	CanSubscribe   bool
 	CanPublishData bool
 	Hidden         bool
 	CanRename      bool
-	CanWatch       bool // who is online
-	CanMessage     bool // anybody in the cluster
+	CanWatch       bool
+	CanMessage     bool // cluster-wide
 	ExpectedSize   int  // 0: unknown
 
 	MaxParticipants int // of Room; 0: no cap
@@ -40,12 +40,12 @@ const (
 	maxMaxParticipants = 1_000_000
 )
 
-// Everything lets join, publish, subscribe and chat.
+// Everything allows to join, publish, subscribe and chat.
 func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
 }
 
-// Operator sees all views and rooms, and joins no call.
+// Operator sees all views and rooms.
 func Operator(identity string) Grant {
 	return Grant{Identity: identity, RoomList: true, RoomAdmin: true}
 }
@@ -61,10 +61,10 @@ const (
 	ScreenAudio
 )
 
-// Allows reports whether the set has all of what.
+// Allows reports whether s has all of what.
 func (s Sources) Allows(what Sources) bool { return s == 0 || s&what == what }
 
-// Names lists the set in LiveKit's words.
+// Names are LiveKit's.
 func (s Sources) Names() []string {
 	var names []string
 	for _, row := range []struct {
@@ -98,7 +98,7 @@ func ParseSources(names []string) (Sources, error) {
 	return allowed, nil
 }
 
-// ForRoom returns the room that g opens: the one it names, or asked.
+// ForRoom returns g's room, or asked.
 func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	if g.Identity == "" {
 		return "", ErrNoIdentity
@@ -115,7 +115,7 @@ func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	return CheckRoom(asked)
 }
 
-// ForRoomAdmin judges whether g runs a room; an operator's does.
+// ForRoomAdmin returns nil if g runs the room.
 func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	if g.RoomAdmin && (g.Room == room || g.Room == "" && g.RoomList) {
 		return nil
@@ -123,7 +123,7 @@ func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	return ErrNotAdmin
 }
 
-// ForCluster judges whether g opens the cluster's views.
+// ForCluster returns nil if g opens the cluster's views.
 func (g Grant) ForCluster() error {
 	if g.RoomList && g.Room == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// errBadKeys is wrapped by errors about keys, which contain no secret.
+// errBadKeys holds no secrets.
 var errBadKeys = errors.New("bad API keys")
 
 const (
@@ -21,10 +21,10 @@ const (
 	markBytes = 12
 )
 
-// 128 bits of hexadecimal digits.
+// Hexadecimal.
 const minSecretCharacters = 32
 
-// Keyring has a deployment's API keys. The secrets are in a closure: fmt prints unexported fields.
+// Keyring hides its secrets in a closure: fmt prints unexported fields.
 type Keyring struct {
 	current func() keySet
 	replace func(keySet)
@@ -35,7 +35,7 @@ type keySet struct {
 	keys    []string
 }
 
-// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma.
+// ParseKeyring reads "key:secret,key2:secret2", also by lines.
 func ParseKeyring(text string) (*Keyring, error) {
 	keys, err := parseKeys(text)
 	if err != nil {
@@ -49,7 +49,7 @@ func ParseKeyring(text string) (*Keyring, error) {
 	}, nil
 }
 
-// Replace takes other keys; tokens of missing ones are refused. An error changes nothing.
+// Replace sets other keys. Tokens of missing keys end. An error changes nothing.
 func (k *Keyring) Replace(text string) error {
 	keys, err := parseKeys(text)
 	if err == nil {
@@ -90,7 +90,7 @@ func (k *Keyring) secret(key string) (secret []byte, ok bool) {
 	return secret, ok
 }
 
-// Mark names a key and its secret without telling it, so that resume tokens end with either. Empty: unknown key.
+// Mark names a key and its secret, so that resume tokens end with either. Empty: unknown.
 func (k *Keyring) Mark(key string) string {
 	secret, ok := k.secret(key)
 	if !ok {

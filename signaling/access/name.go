@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Towers of marks hide what is around; no script needs more.
+// Towers of marks hide other text; no script needs more.
 const maxMarks = 4
 
 const (
@@ -13,11 +13,11 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// ShownName makes a name safe for others' pages: no control, direction-turning or invisible characters, no towers of
-// marks, single spaces. Joiners between characters stay. It may return "".
+// ShownName is safe for others' pages: without control, direction or invisible characters, towers of marks or double spaces.
+// Joiners between characters stay. It may return "".
 func ShownName(name string) string {
 	var shown strings.Builder
-	var joiner rune // waits for a character
+	var joiner rune
 	space, marks := false, maxMarks+1
 	for _, r := range name {
 		switch {
@@ -46,7 +46,7 @@ func ShownName(name string) string {
 
 const selfChosen = " (self-chosen)"
 
-// SelfChosenName is ShownName, marked as not vouched for by the token.
+// SelfChosenName is ShownName, marked.
 func SelfChosenName(name string) string {
 	shown := ShownName(name)
 	if shown == "" {
@@ -58,7 +58,7 @@ func SelfChosenName(name string) string {
 	return shown + selfChosen
 }
 
-// blank: fillers of Hangul and the empty Braille pattern.
+// Fillers of Hangul and the empty Braille pattern.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800':

@@ -13,28 +13,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Signed too, so that no later form is read as this one.
+// Signed too.
 const resumePrefix = "hfr2."
 
 const resumeLabel = "holdfast resume hmac v2"
 
-// WithdrawnResume is for sessions of a withdrawn API key. Open refuses it with ErrUnknownKey.
+// WithdrawnResume makes Open return ErrUnknownKey.
 const WithdrawnResume = "hfr0.withdrawn.0"
 
-// The longest room, identity, name and metadata fit, at six bytes a character.
+// The longest fields, at six bytes a character.
 const maxResumeBytes = 32 << 10
 
 // ResumeLife bounds one resume token.
 const ResumeLife = 24 * time.Hour
 
-// Session is what a resume token is bound to.
+// Session is in a resume token.
 type Session struct {
-	// Key let the person in; Seal sets Mark.
+	// Seal sets Mark.
 	Key  string `json:"key,omitempty"`
 	Mark string `json:"mark,omitempty"`
-	// Until, in Unix seconds, ends the right to resume, however often tokens are renewed.
+	// Until, in Unix seconds, ends renewals.
 	Until int64 `json:"until,omitempty"`
-	// Began is the join, in Unix milliseconds of the store's clock.
+	// Began is in Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
 	Room         ring.RoomID `json:"room"`
@@ -43,7 +43,7 @@ type Session struct {
 	Name         string      `json:"name,omitempty"`
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
-	Sources      Sources     `json:"src,omitempty"` // these are as in Grant
+	Sources      Sources     `json:"src,omitempty"` // as in Grant
 	CanSubscribe bool        `json:"sub,omitempty"`
 	CanChat      bool        `json:"chat,omitempty"`
 	Hidden       bool        `json:"hidden,omitempty"`
@@ -51,17 +51,16 @@ type Session struct {
 	CanRename    bool        `json:"rename,omitempty"`
 	CanWatch     bool        `json:"watch,omitempty"`
 	CanMessage   bool        `json:"message,omitempty"`
-	CanModerate  bool        `json:"mod,omitempty"` // the room; by the token, or handed on
+	CanModerate  bool        `json:"mod,omitempty"` // or handed on
 	ExpectedSize int         `json:"size,omitempty"`
 
 	MaxParticipants int `json:"max,omitempty"`
-	// Epoch is the room's. Unlike a client's word, it may be believed.
+	// Epoch is trusted, unlike a client's.
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Expires int64  `json:"exp"` // Unix seconds
 }
 
-// Seal makes a token for ResumeLife or until s.Until. Its key is derived from the secret of s.Key: any signaling node
-// can open it, and no media node make one.
+// Seal makes a token until ResumeLife or s.Until. Only signaling nodes have the secret.
 func (k *Keyring) Seal(s Session) (string, error) {
 	secret, ok := k.secret(s.Key)
 	if !ok {
@@ -88,7 +87,7 @@ func resumeMAC(secret []byte, text string) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// Open returns the session, ErrForged, ErrExpired, or ErrUnknownKey if the API key is gone or has another secret.
+// Open returns ErrForged, ErrExpired, or ErrUnknownKey if the API key is gone or has another secret.
 func (k *Keyring) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
 	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, "hfr") {
@@ -104,7 +103,7 @@ func (k *Keyring) Open(token string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	var s Session // only the key's name is believed before the signature is checked
+	var s Session // until the signature is checked, only Key counts
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}

@@ -15,10 +15,10 @@ import (
 // For clocks that differ.
 const leeway = 30 * time.Second
 
-// encoding/base64 skips them, strict too: one signed token would have many forms.
+// encoding/base64 skips them: a signed token would have many forms.
 const lineBreaks = "\r\n"
 
-// video is LiveKit's grant; pointers tell absent from false.
+// video is LiveKit's grant; nil is absent.
 type video struct {
 	Room       string `json:"room,omitempty"`
 	RoomJoin   bool   `json:"roomJoin,omitempty"`
@@ -82,7 +82,7 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	return Mint(key, string(secret), g, ttl)
 }
 
-// Verify returns the grant, or ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
+// Verify returns ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
@@ -117,7 +117,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 	return c.grant()
 }
 
-// Genuine claims may exceed what the cluster carries.
+// Genuine claims may exceed limits.
 func (c *claims) grant() (Grant, error) {
 	for _, part := range []struct {
 		name, text string
@@ -127,7 +127,7 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
-	// Identities are compared and logged as they are, so they may hide nothing.
+	// Identities are compared and logged, so they may hide nothing.
 	for _, r := range c.Subject {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
@@ -142,7 +142,7 @@ func (c *claims) grant() (Grant, error) {
 	return g, nil
 }
 
-// LiveKit's defaults: who publishes may chat. The hidden may do neither: it would be seen.
+// LiveKit's defaults, but the hidden may not publish or chat: it would be seen.
 func (v *video) read(g *Grant) error {
 	sources, err := ParseSources(v.CanPublishSources)
 	if err != nil {
@@ -156,7 +156,7 @@ func (v *video) read(g *Grant) error {
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if v.Room != "" { // else it would reserve in any room, and cap any
+	if v.Room != "" { // else it would bind any room
 		g.MaxParticipants = min(max(v.MaxParticipants, 0), maxMaxParticipants)
 		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
 	}

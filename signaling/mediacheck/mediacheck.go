@@ -1,9 +1,7 @@
-// Package mediacheck tries, from this signaling node, the media sockets that media nodes tell clients of, as a browser
-// would: by ICE connectivity checks. What does not answer is logged here and at the media node.
+// Package mediacheck checks, from this signaling node, the media sockets that clients are told of, as a browser would: by ICE
+// connectivity checks. A silent socket is logged here and at the media node, which alone can answer.
 //
-// It promises that only the media node itself can answer, and that its checks are few. A socket that answers here may
-// still be closed to clients elsewhere; and one behind a NAT that does not lead its own network back in may be silent here
-// and open to them.
+// A socket that answers here may be closed to clients elsewhere, and one behind a NAT without hairpinning may be silent only here.
 package mediacheck
 
 import (
@@ -29,7 +27,7 @@ import (
 const (
 	lookEvery  = time.Second
 	askTimeout = 5 * time.Second
-	// A node that could not be asked, one with a silent address, and one that answers are tried again after these.
+	// Pauses by the last result.
 	againUnasked = 5 * time.Second
 	againSilent  = 30 * time.Second
 	againGood    = 10 * time.Minute
@@ -55,10 +53,10 @@ type Checker struct {
 	found map[pin.BootID]finding
 }
 
-// finding is what is known of one boot.
+// finding is about one boot.
 type finding struct {
 	busy, known  bool
-	cannot       bool // it is of an earlier release
+	cannot       bool // an earlier release
 	next         time.Time
 	told, silent []string
 }
@@ -68,15 +66,14 @@ func New(self ring.NodeID, pool *control.Pool, views Views, guard *panics.Guard,
 	return &Checker{self: self, pool: pool, views: views, panics: guard, log: log, slots: make(chan struct{}, atOnce), found: map[pin.BootID]finding{}}
 }
 
-// Told are the media sockets that a boot tells clients of, and those of them that do not answer here. Both are empty until the boot was
-// tried.
+// Told returns the media sockets that a boot tells clients of, and those silent here; both empty until it was checked.
 func (c *Checker) Told(boot pin.BootID) (told, silent []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.found[boot].told, c.found[boot].silent
 }
 
-// Run tries each media node that is new, and the others now and then, until ctx ends.
+// Run checks new media nodes, and the others now and then, until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -97,7 +94,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	return nil
 }
 
-// due marks those it returns as busy, and forgets boots that are gone.
+// due marks what it returns as busy, and forgets dead boots.
 func (c *Checker) due(now time.Time) (nodes []cluster.Node) {
 	view := c.views.View()
 	if view == nil || !view.Settled {
@@ -109,7 +106,7 @@ func (c *Checker) due(now time.Time) (nodes []cluster.Node) {
 	for _, node := range view.Nodes {
 		live[node.Boot] = true
 		if f := c.found[node.Boot]; !f.busy && !f.cannot && !node.Suspect && !now.Before(f.next) {
-			// If trying it breaks, it is tried again as one that could not be asked.
+			// If the check breaks, it is repeated as unasked.
 			f.busy, f.next = true, now.Add(againUnasked)
 			c.found[node.Boot] = f
 			nodes = append(nodes, node)
@@ -148,7 +145,7 @@ func (c *Checker) idle(boot pin.BootID) {
 	c.found[boot] = f
 }
 
-// say logs what changed.
+// say logs changes.
 func (c *Checker) say(node cluster.Node, before, now finding) {
 	log := c.log.With("node", node.ID, "told", strings.Join(now.told, ", "))
 	switch {

@@ -13,24 +13,23 @@ import (
 )
 
 const (
-	// checks are sent after so many pauses, each twice as long as the one before: 3.1 s in all, for a slow or lossy path.
+	// The pause doubles after each check: 3.1 s in all, for a slow or lossy path.
 	checks     = 5
 	firstPause = 100 * time.Millisecond
-	// priority is that of a host candidate (RFC 8445 section 5.1.2.1); the answer does not depend on it.
+	// A host candidate's (RFC 8445 section 5.1.2.1); irrelevant to the answer.
 	priority    = 1862270975
 	packetBytes = 1500
 )
 
-// answer is what came of checking one address.
 type answer int
 
 const (
 	answered answer = iota
 	silent          // or refused
-	untried         // this machine has no route there, as to IPv6 where it has none
+	untried         // no route, as for IPv6
 )
 
-// check sends ICE connectivity checks (RFC 8445 section 7.2) until one is answered by who knows the password.
+// RFC 8445 section 7.2.
 func check(ctx context.Context, to netip.AddrPort, ufrag, password string) answer {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", to.String())
 	if err != nil {
@@ -52,7 +51,7 @@ func check(ctx context.Context, to netip.AddrPort, ufrag, password string) answe
 	}
 	buffer := make([]byte, packetBytes)
 	for n := range checks {
-		_, _ = conn.Write(request.Raw) // a refusal of the one before: it may be a firewall that comes up
+		_, _ = conn.Write(request.Raw) // an error is of the check before: a firewall may come up
 		until := time.Now().Add(firstPause << n)
 		_ = conn.SetReadDeadline(until)
 		for {
@@ -72,8 +71,7 @@ func check(ctx context.Context, to netip.AddrPort, ufrag, password string) answe
 	return silent
 }
 
-// answers reports whether a packet is the success response to a check of ours. Whoever else has that address now does not know the
-// password.
+// Whoever else has that address now does not know the password.
 func answers(packet []byte, id [stun.TransactionIDSize]byte, password string) bool {
 	message := stun.Message{Raw: append([]byte(nil), packet...)}
 	return message.Decode() == nil && message.Type == stun.BindingSuccess && message.TransactionID == id &&

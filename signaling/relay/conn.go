@@ -14,23 +14,21 @@ import (
 )
 
 const (
-	// Pion drops packets of this size and above.
+	// Pion drops packets of this size.
 	inboundBytes = 1600
 	// Media has 1,200 bytes, and a Send indication 36 more.
 	maxFrameBytes = inboundBytes - 4
-	writeBuffer   = 256 << 10 // the kernel's: what is behind it is late
+	writeBuffer   = 256 << 10
 )
 
 var errFrame = errors.New("not a TURN message of at most 1,596 bytes")
 
-// listener counts connections without an allocation.
 type listener struct {
 	net.Listener
 	relay *Relay
 }
 
-// conn hands on whole TURN messages of bounded length: Pion adds up lengths in 16 bits, and an overflow keeps its loop
-// busy for ever.
+// conn passes on bounded TURN messages: lengths that overflow Pion's 16 bits keep its loop busy for ever.
 type conn struct {
 	net.Conn
 	relay   *Relay
@@ -45,7 +43,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := accepted.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(writeBuffer) // without it packets are later
+		_ = tcp.SetWriteBuffer(writeBuffer)
 	}
 	c := &conn{Conn: accepted, relay: l.relay, from: bufio.NewReaderSize(accepted, inboundBytes)}
 	c.pending = l.relay.pending.Add(accepted.RemoteAddr(), func() { _ = accepted.Close() })
@@ -55,14 +53,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	l.relay.conns[c.name()] = c
 	l.relay.mu.Unlock()
 	if closed || err != nil {
-		_ = c.Close() // reading ends at once
+		_ = c.Close()
 	}
 	return c, nil
 }
 
 func (c *conn) name() string { return c.RemoteAddr().String() }
 
-// admit: the client has an allocation. UDP clients have no connection.
+// UDP clients have no connection.
 func (r *Relay) admit(at net.Addr, session string) {
 	r.mu.Lock()
 	r.owners[clientAt(at)] = append(r.owners[clientAt(at)], session)
@@ -73,7 +71,6 @@ func (r *Relay) admit(at net.Addr, session string) {
 	}
 }
 
-// dismiss closes the connection of an ended allocation.
 func (r *Relay) dismiss(at net.Addr, session string) {
 	r.disown(at, session)
 	if c := r.connOf(at); c != nil {
@@ -81,7 +78,7 @@ func (r *Relay) dismiss(at net.Addr, session string) {
 	}
 }
 
-// owns: the allocation is this session's. Pion accepts any good credential, so a forged address could end it.
+// Pion accepts any good credential, even from a forged address.
 func (r *Relay) owns(at net.Addr, session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +120,7 @@ func (c *conn) Read(into []byte) (int, error) {
 	}
 }
 
-// readFrame reads a padded STUN message or ChannelData (RFC 8656, sections 3.6 and 12.5).
+// RFC 8656, sections 3.6 and 12.5.
 func readFrame(from *bufio.Reader, into []byte) (int, error) {
 	head, err := from.Peek(4)
 	if err != nil {
@@ -144,7 +141,7 @@ func readFrame(from *bufio.Reader, into []byte) (int, error) {
 	return io.ReadFull(from, into[:size])
 }
 
-// Write gives up on a client that takes nothing.
+// Write gives up on a stalled client.
 func (c *conn) Write(packet []byte) (int, error) {
 	n := 0
 	err := c.SetWriteDeadline(time.Now().Add(c.relay.config.WriteLimit))

@@ -13,11 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Issuer makes credentials that TURN servers check by a shared secret (draft-uberti-behave-turn-rest-00): user name
-// `expiry:session`, password its HMAC. Ours and coturn's are alike.
+// Issuer makes TURN credentials (draft-uberti-behave-turn-rest-00): user name `expiry:session`, password its HMAC.
 type Issuer struct {
 	URLs []string
-	// Secrets has the one in use first; the others are accepted.
+	// Secrets has the one in use first.
 	Secrets func() [][]byte
 	Life    time.Duration
 }
@@ -30,7 +29,7 @@ func (i *Issuer) Server(session string, now time.Time) wire.ICEServer {
 }
 
 func password(secret []byte, username string) string {
-	mac := hmac.New(sha1.New, secret) // by the draft; HMAC does not need collision resistance
+	mac := hmac.New(sha1.New, secret) // HMAC needs no collision resistance
 	mac.Write([]byte(username))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -41,7 +40,7 @@ func markOf(secret []byte) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// username is parsed, and proves nothing without its password.
+// username proves nothing without its password.
 type username struct {
 	expires time.Time
 	mark    string
@@ -53,7 +52,6 @@ const (
 	maxExpiry        = 1 << 40 // seconds: time.Time compares wrongly beyond
 )
 
-// parseUsername reads strangers' text.
 func parseUsername(text string) (u username, ok bool) {
 	if len(text) > maxUsernameBytes {
 		return u, false
@@ -71,13 +69,13 @@ func parseUsername(text string) (u username, ok bool) {
 	return u, true
 }
 
-// Servers are for clients. The zero value has none.
+// Servers may have none.
 type Servers struct {
-	Static  []wire.ICEServer // the same for everybody, without an end
+	Static  []wire.ICEServer // without an end
 	Issuers []*Issuer
 }
 
-// For returns a session's servers, and for how long; 0: for good.
+// For returns a session's servers and their life; 0: no end.
 func (s Servers) For(session string, now time.Time) (servers []wire.ICEServer, life time.Duration) {
 	servers = append(servers, s.Static...)
 	for _, issuer := range s.Issuers {

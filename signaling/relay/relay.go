@@ -1,11 +1,7 @@
-// Package relay is a TURN server (RFC 8656) inside the signaling node, for clients whose network passes no UDP to the
-// media nodes, or only TLS.
+// Package relay is a TURN server (RFC 8656) for clients that cannot reach media nodes over UDP.
 //
-// It promises that packets are relayed to and from the media sockets of this cluster and nowhere else, that nobody
-// allocates without a credential made for a session, and that allocations, connections and bytes are bounded. It is
-// the only package of the signaling node that knows Pion, which parses the requests.
-//
-// It does not know sessions: a credential outlives its session by Issuer.Life at most.
+// It relays to and from this cluster's media sockets only. Nobody allocates without a session's credential, which may outlive the
+// session by Issuer.Life. Allocations, connections and bytes are bounded. Only it knows Pion here.
 package relay
 
 import (
@@ -33,28 +29,28 @@ const realm = "holdfast"
 
 // Config is a relay's; begin with DefaultConfig.
 type Config struct {
-	// Address is told as that of allocations, and decides which family is relayed.
+	// Address is told to clients. Its family is relayed.
 	Address netip.Addr
 
 	Secrets func() [][]byte // as in Issuer
 	Media   MediaSockets
 	Panics  *panics.Guard
 
-	MaxAllocations        int // of the node; each has a socket
+	MaxAllocations        int
 	MaxSessionAllocations int
-	BytesPerSecond        int // of one allocation, each way; more is dropped
+	BytesPerSecond        int // of one allocation, each way
 
-	// MaxAge is how long after its credential's end an allocation may be prolonged: browsers keep the credential.
+	// MaxAge is how long after its credential's end an allocation may be renewed.
 	MaxAge time.Duration
-	// IdleAfter ends an allocation to which no media node sends.
+	// IdleAfter ends an allocation without packets from media nodes.
 	IdleAfter time.Duration
 
-	MaxPending           int // connections without an allocation; one more drops the oldest
+	MaxPending           int // without an allocation; one more drops the oldest
 	MaxPendingPerAddress int
 	PendingLimit         time.Duration
 	WriteLimit           time.Duration
 
-	read func(message []byte) bool // readable, but in tests
+	read func(message []byte) bool // but in tests
 }
 
 // MediaSockets are this cluster's media nodes'.
@@ -70,7 +66,7 @@ func DefaultConfig() Config {
 		MaxAllocations: 4000,
 		// A browser allocates for each URL and interface, and anew at every ICE restart.
 		MaxSessionAllocations: 32,
-		// 25 pictures take 2 MB/s, a shared screen 1 MB/s more.
+		// 25 videos take 2 MB/s, a screen 1 MB/s more.
 		BytesPerSecond: 6 << 20,
 		MaxAge:         12 * time.Hour,
 		// Browsers check unused pairs every 25 s.
@@ -97,16 +93,16 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Counters are since the start, but Allocations.
+// Counters are totals, but Allocations.
 type Counters struct {
-	Allocations        int64  `json:"allocations"` // now
+	Allocations        int64  `json:"allocations"`
 	Allocated          uint64 `json:"allocated"`
 	BytesToMedia       uint64 `json:"bytesToMedia"`
 	BytesToClients     uint64 `json:"bytesToClients"`
 	RefusedCredentials uint64 `json:"refusedCredentials"`
 	RefusedAllocations uint64 `json:"refusedAllocations"` // by a limit
-	RefusedPeers       uint64 `json:"refusedPeers"`       // permissions and packets to other sockets
-	RefusedFrames      uint64 `json:"refusedFrames"`      // TCP connections closed for what they sent
+	RefusedPeers       uint64 `json:"refusedPeers"`
+	RefusedFrames      uint64 `json:"refusedFrames"`
 	Strays             uint64 `json:"strays"`             // packets from other sockets
 	DroppedPackets     uint64 `json:"droppedPackets"`     // above the rate
 	DroppedConnections uint64 `json:"droppedConnections"` // without an allocation
@@ -126,7 +122,7 @@ type Relay struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
-	owners   map[client][]string // sessions with an allocation; some NATs share an address
+	owners   map[client][]string // NATs share addresses
 	sockets  map[*socket]struct{}
 	conns    map[string]*conn // by the client's address
 	closed   bool
@@ -136,7 +132,7 @@ type client struct{ network, address string }
 
 func clientAt(at net.Addr) client { return client{at.Network(), at.String()} }
 
-// Of refusals, which strangers cause.
+// Strangers cause them.
 const (
 	refusalLogsPerSecond = 1
 	refusalLogBurst      = 10
@@ -154,7 +150,7 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	}, nil
 }
 
-// Listeners are where clients come, nil for none. TLS does its handshake in Read.
+// Listeners may be nil. TLS shakes hands in Read.
 type Listeners struct {
 	UDP      net.PacketConn
 	TCP, TLS net.Listener
@@ -188,9 +184,9 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 			OnAllocationCreated: func(at, _ net.Addr, _, session, _ string, _ net.Addr, _ int) { r.admit(at, session) },
 			OnAllocationDeleted: func(at, _ net.Addr, _, session, _ string) { r.dismiss(at, session) },
 		},
-		// Strangers cause Pion's lines.
+		// Strangers cause its lines.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
-		// Else IPv6 clients would be relayed to IPv6 only.
+		// Else IPv6 clients would get IPv6 only.
 		StrictAddressFamily: r.config.Address.Is4(),
 		InboundMTU:          inboundBytes,
 	}
@@ -215,13 +211,13 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	return nil
 }
 
-// The kernel's. UDP clients share a socket, and pictures come in bursts: the default holds some 100 packets.
+// UDP clients share a socket, and video comes in bursts.
 const (
 	clientsBuffer = 4 << 20
 	mediaBuffer   = 1 << 20 // of an allocation
 )
 
-// buffer is a wish: the kernel bounds it (net.core.rmem_max).
+// The kernel bounds it (net.core.rmem_max).
 func (r *Relay) buffer(socket net.PacketConn, bytes int) {
 	if sized, ok := socket.(interface{ SetReadBuffer(bytes int) error }); ok {
 		if err := sized.SetReadBuffer(bytes); err != nil {
@@ -230,7 +226,7 @@ func (r *Relay) buffer(socket net.PacketConn, bytes int) {
 	}
 }
 
-// close ends what Pion's Close leaves open: connections, and TCP clients' allocations.
+// Pion's Close leaves connections and TCP clients' allocations open.
 func (r *Relay) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -247,7 +243,7 @@ func (r *Relay) close() {
 	}
 }
 
-// authenticate returns the key of a user name of ours. Only allocations need an unexpired credential.
+// Only allocations need an unexpired credential.
 func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, key []byte, ok bool) {
 	u, ok := parseUsername(request.Username)
 	if !ok || request.Realm != realm {

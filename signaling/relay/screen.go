@@ -9,10 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// Pion handles messages in goroutines of its own, where a panic ends the process. So each STUN message is read here first, by the same
-// code: what breaks its reading goes no further. Of ChannelData only four bytes are read.
+// A panic in Pion's goroutines would end the process, so messages are first read here by the same code.
 
-// packets are those of clients over UDP.
 type packets struct {
 	net.PacketConn
 	relay *Relay
@@ -28,7 +26,6 @@ func (p *packets) ReadFrom(into []byte) (int, net.Addr, error) {
 	}
 }
 
-// passes reports whether Pion may have a message.
 func (r *Relay) passes(message []byte, from net.Addr) (ok bool) {
 	if len(message) >= 4 && message[0] >= 0x40 {
 		return true
@@ -40,7 +37,7 @@ func (r *Relay) passes(message []byte, from net.Addr) (ok bool) {
 	return ok
 }
 
-// readable reads all that Pion's server reads of a message, and knows what it serves.
+// readable reads all that Pion's server reads.
 func readable(message []byte) bool {
 	m := stun.Message{Raw: slices.Clone(message)}
 	if m.Decode() != nil {
@@ -49,9 +46,9 @@ func readable(message []byte) bool {
 	switch m.Type.Method {
 	case stun.MethodBinding, stun.MethodAllocate, stun.MethodRefresh, stun.MethodSend, stun.MethodCreatePermission, stun.MethodChannelBind:
 	default:
-		return false // TCP towards the peer is not relayed.
+		return false // no TCP to peers
 	}
-	// What cannot be read is answered by Pion.
+	// Pion answers what cannot be read.
 	_ = new(stun.Username).GetFrom(&m)
 	_ = new(stun.Realm).GetFrom(&m)
 	_ = new(stun.Nonce).GetFrom(&m)

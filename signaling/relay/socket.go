@@ -18,7 +18,6 @@ var (
 	errNoSuch = errors.New("only UDP is relayed, on a port of our choice")
 )
 
-// socket is an allocation's, towards the media nodes.
 type socket struct {
 	*net.UDPConn
 	relay   *Relay
@@ -27,7 +26,7 @@ type socket struct {
 	close   sync.Once
 }
 
-// hasRoom answers with the right error code; take decides.
+// take decides; hasRoom gives the right error code.
 func (r *Relay) hasRoom(session string) bool {
 	r.mu.Lock()
 	free := r.free(session)
@@ -68,7 +67,7 @@ func (r *Relay) give(s *socket) {
 // Validate is for Pion.
 func (r *Relay) Validate() error { return nil }
 
-// AllocatePacketConn is for Pion. Even ports are asked for without a session.
+// AllocatePacketConn is for Pion. Even ports have no session.
 func (r *Relay) AllocatePacketConn(wanted turn.AllocateListenerConfig) (net.PacketConn, net.Addr, error) {
 	family := "udp6"
 	if r.config.Address.Is4() {
@@ -109,7 +108,7 @@ func (r *Relay) AllocateListener(turn.AllocateListenerConfig) (net.Listener, net
 // AllocateConn is for Pion.
 func (r *Relay) AllocateConn(turn.AllocateConnConfig) (net.Conn, error) { return nil, errNoSuch }
 
-// WriteTo sends to media sockets only. What is refused is dropped, as by a network.
+// WriteTo drops what goes to no media socket.
 func (s *socket) WriteTo(packet []byte, to net.Addr) (int, error) {
 	peer, ok := to.(*net.UDPAddr)
 	if !ok {
@@ -123,7 +122,6 @@ func (s *socket) WriteTo(packet []byte, to net.Addr) (int, error) {
 		s.relay.count.packets.Add(1)
 	default:
 		s.relay.count.toMedia.Add(uint64(len(packet)))
-		// A full buffer, or a media node that has just died: a datagram may be lost.
 		_, _ = s.UDPConn.WriteToUDPAddrPort(packet, socket)
 	}
 	return len(packet), nil
@@ -154,7 +152,7 @@ func (s *socket) ReadFrom(packet []byte) (int, net.Addr, error) {
 	}
 }
 
-// Close gives the place back.
+// Close frees its place.
 func (s *socket) Close() error {
 	err := error(nil)
 	s.close.Do(func() {

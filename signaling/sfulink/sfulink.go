@@ -1,9 +1,7 @@
-// Package sfulink is one peer's Attach stream to the media node that has its room, for as long as the room stays there
-// and this signaling node has the client's socket.
+// Package sfulink is one peer's Attach stream to its room's media node.
 //
-// It promises that every message carries the fence of the pin it was opened under, that what a node says under a lower
-// fence is not passed on, that sending never blocks, and that a link which is closed without Leave leaves the peer and
-// its media with the node. It does not know what to do when a link breaks.
+// Messages under a lower fence than the pin's are dropped. Sending never blocks. A link closed without Leave leaves the peer and
+// its media with the node.
 package sfulink
 
 import (
@@ -22,11 +20,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Errors of Open and of a link.
+// Errors of a link.
 var (
 	// ErrUnreachable proves nothing about the node.
 	ErrUnreachable = errors.New("the room's node does not answer")
-	// ErrStuck: messages for the node piled up.
+	// ErrStuck means that messages for the node piled up.
 	ErrStuck  = errors.New("the room's node takes no messages")
 	errClosed = errors.New("link is closed")
 )
@@ -35,7 +33,7 @@ var (
 type RefusedError struct {
 	Code    control.Refusal
 	Message string
-	Current pin.Fence // with REFUSAL_FENCED, if named
+	Current pin.Fence // with REFUSAL_FENCED
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
@@ -43,7 +41,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s"
 const (
 	// A queue this long means a frozen node.
 	outboundMessages = 64
-	// Past that flow control holds the node back.
+	// Beyond, flow control holds the node back.
 	inboundEvents = 64
 	leavePatience = time.Second
 )
@@ -58,9 +56,9 @@ type Opening struct {
 	Sources      uint32
 	CanSubscribe bool
 	Expected     []*control.Peer
-	Known        uint64        // control.RosterDigest of what the client was told; 0: nothing
-	Expect       headroom.Room // if this attach opens the room
-	Path         uint64        // bits per second, as last told; 0: unlimited
+	Known        uint64        // control.RosterDigest of the client's roster; 0: none
+	Expect       headroom.Room // if it opens the room
+	Path         uint64        // bits per second; 0: unlimited
 }
 
 func (o Opening) message() *control.PeerMessage {
@@ -76,7 +74,7 @@ func (o Opening) message() *control.PeerMessage {
 	}}}
 }
 
-// Link is an accepted Attach stream. Only Events needs a single reader.
+// Link is an open stream. Only Events needs a single reader.
 type Link struct {
 	// The node's first word, and its number; constant.
 	Pin      pin.Pin
@@ -96,8 +94,8 @@ type Link struct {
 	err     error
 }
 
-// Open attaches until ctx ends or Close; patience bounds the wait for the first word. Errors: *RefusedError,
-// ErrUnreachable, or the context's.
+// Open attaches until ctx ends or Close, and waits up to patience for the first word. Errors: *RefusedError, ErrUnreachable,
+// or the context's.
 func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
 	life, cancel := context.WithCancelCause(ctx)
 	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })
@@ -110,7 +108,7 @@ func Open(ctx context.Context, client control.MediaClient, o Opening, patience t
 		return link, nil
 	}
 	if cause := context.Cause(life); cause != nil {
-		err = cause // gRPC only says that it was cancelled
+		err = cause // gRPC only says "cancelled"
 	}
 	cancel(errClosed)
 	var refused *RefusedError
@@ -125,7 +123,7 @@ func open(ctx context.Context, client control.MediaClient, o Opening, cancel con
 	if err != nil {
 		return nil, err
 	}
-	// After io.EOF, Recv has the reason.
+	// Recv has the reason.
 	_ = stream.Send(o.message())
 	first, err := stream.Recv()
 	if err != nil {
@@ -222,7 +220,6 @@ func (l *Link) Close() {
 	l.ends.Wait()
 }
 
-// send half-closes after a Leave.
 func (l *Link) send() {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
@@ -243,7 +240,6 @@ func (l *Link) send() {
 	}
 }
 
-// last: nothing will follow.
 func (l *Link) next() (m *control.PeerMessage, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -281,7 +277,7 @@ func (l *Link) receive() {
 	}
 }
 
-// stale: the node said this before the room moved.
+// Such an event is from before the room moved.
 func (l *Link) stale(event *control.PeerEvent) bool {
 	fence, err := event.GetFence().Value()
 	return err == nil && fence.Less(l.Pin.Fence)
@@ -290,7 +286,7 @@ func (l *Link) stale(event *control.PeerEvent) bool {
 func (l *Link) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil { // else send has said why
+	if l.err == nil {
 		l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
 	}
 	l.cancel(errClosed)

@@ -5,9 +5,9 @@ import "encoding/json"
 // Join begins a session.
 type Join struct {
 	Token string `json:"token"`
-	Room  string `json:"room,omitempty"` // must match the token's
-	Name  string `json:"name,omitempty"` // for tokens without a name
-	Wait  bool   `json:"wait,omitempty"` // in line, if the room is full
+	Room  string `json:"room,omitempty"`
+	Name  string `json:"name,omitempty"` // if the token has none
+	Wait  bool   `json:"wait,omitempty"`
 }
 
 // Resume continues a session on a new socket.
@@ -24,7 +24,7 @@ type Offer struct {
 	SDP     string       `json:"sdp"`
 	Fresh   bool         `json:"fresh"` // from a new RTCPeerConnection
 	Senders List[Sender] `json:"senders"`
-	Slots   []Slot       `json:"slots,omitempty"` // the client's table
+	Slots   []Slot       `json:"slots,omitempty"`
 }
 
 // View is what the page shows, most important first.
@@ -32,7 +32,7 @@ type View struct {
 	Wants List[Want] `json:"wants"`
 }
 
-// Mute is of one source.
+// Mute changes one source.
 type Mute struct {
 	Source Source `json:"source"`
 	Muted  bool   `json:"muted"`
@@ -40,17 +40,17 @@ type Mute struct {
 
 // How a restart ended.
 const (
-	HowRestart       = "restart" // the same RTCPeerConnection
+	HowRestart       = "restart"
 	HowNewConnection = "new-connection"
-	HowLive          = "live" // a second one, while the first went on
+	HowLive          = "live"
 )
 
-// Migrated means that media flows again after a restart.
+// Migrated ends a restart.
 type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
 	How     string   `json:"how"`
-	GapMs   uint64   `json:"gapMs"` // longest gap of a stream that runs again
+	GapMs   uint64   `json:"gapMs"`
 	Lost    []Stream `json:"lost,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type Stalled struct {
 	SilentMs uint64 `json:"silentMs"`
 }
 
-// Refresh names slots that show nothing.
+// Refresh names frozen slots.
 type Refresh struct {
 	Mids List[string] `json:"mids"`
 }
@@ -68,17 +68,17 @@ type Refresh struct {
 // Ping asks for a Pong.
 type Ping struct {
 	T    float64    `json:"t"`
-	Path *MediaPath `json:"path,omitempty"` // it has changed
+	Path *MediaPath `json:"path,omitempty"`
 }
 
-// The ways of media, straight to the node or through a relay. "" is none that leads there.
+// "" is no way to the node.
 const (
 	WayUDP  = "UDP"
 	WayTCP  = "TCP"
 	WayTURN = "TURN"
 )
 
-// MediaPath is by which way media goes, and which of those that were tried have answered.
+// MediaPath is media's way, and which tried ways answer.
 type MediaPath struct {
 	Way  string `json:"way"`
 	UDP  *bool  `json:"udp,omitempty"`
@@ -86,13 +86,13 @@ type MediaPath struct {
 	TURN *bool  `json:"turn,omitempty"`
 }
 
-// AskICEServers renews them before they end.
+// AskICEServers renews them.
 type AskICEServers struct{}
 
-// Say is for the room's chat.
+// Say goes to the room's chat.
 type Say struct {
 	Text string `json:"text"`
-	ID   string `json:"id,omitempty"` // marks a repeated line
+	ID   string `json:"id,omitempty"` // marks a repetition
 }
 
 // Rename changes the shown name.
@@ -100,11 +100,11 @@ type Rename struct {
 	Name string `json:"name"`
 }
 
-// Moderate is by who runs the room.
+// Moderate is a moderator's act.
 type Moderate struct {
 	Act    Act    `json:"act"`
 	Peer   PeerID `json:"peer,omitempty"`
-	Source Source `json:"source,omitempty"` // of mute and ask-unmute
+	Source Source `json:"source,omitempty"`
 }
 
 // Hand is one's own.
@@ -112,35 +112,34 @@ type Hand struct {
 	Raised bool `json:"raised"`
 }
 
-// React shows one of Emojis for a moment.
+// React shows one of Emojis.
 type React struct {
 	Emoji string `json:"emoji"`
 }
 
-// Connect begins a connection in no room: its user is online.
+// Connect is online, in no room.
 type Connect struct {
 	Token string `json:"token"`
 }
 
-// Watch replaces whom the client is told of.
+// Watch replaces the watched users.
 type Watch struct {
 	Users List[string] `json:"users"`
 }
 
-// MessageKind is what a direct message is for.
+// MessageKind is a direct message's purpose.
 type MessageKind string
 
-// The kinds. The cluster reads no bodies.
+// Bodies are opaque.
 const (
-	MessageText   MessageKind = "text"   // for a person to read
-	MessageRing   MessageKind = "ring"   // asks into a room
-	MessageAnswer MessageKind = "answer" // to a ring
-	MessageApp    MessageKind = "app"    // the application's own
-	MessageNotice MessageKind = "notice" // from who runs room or cluster, by REST
+	MessageText   MessageKind = "text"
+	MessageRing   MessageKind = "ring"
+	MessageAnswer MessageKind = "answer"
+	MessageApp    MessageKind = "app"
+	MessageNotice MessageKind = "notice" // by REST
 )
 
-// SendMessage goes to users wherever connected. Unanswered ones are repeated on the next connection, in order, under
-// the same Stream and Seq.
+// SendMessage goes to users anywhere. Unanswered ones are repeated in order on the next connection.
 type SendMessage struct {
 	To     List[string]    `json:"to"`
 	Kind   MessageKind     `json:"kind"`
@@ -149,7 +148,7 @@ type SendMessage struct {
 	Seq    uint64          `json:"seq"`    // grows
 }
 
-// Received is what the client has of others' streams.
+// Received acknowledges streams.
 type Received struct {
 	UpTo List[StreamMark] `json:"upTo"`
 }
@@ -161,25 +160,25 @@ type StreamMark struct {
 	Seq    uint64 `json:"seq"`
 }
 
-// SetDoor is a moderator's; empty asks for the door.
+// SetDoor is a moderator's; empty asks for the Door.
 type SetDoor struct {
 	Cap    *int  `json:"cap,omitempty"` // -1 lifts it
 	Closed *bool `json:"closed,omitempty"`
 }
 
-// LetIn is a moderator's: somebody goes first.
+// LetIn puts somebody first.
 type LetIn struct {
 	Identity string `json:"identity"`
 }
 
-// TurnAway is a moderator's: somebody leaves the line.
+// TurnAway removes somebody from the line.
 type TurnAway struct {
 	Identity string `json:"identity"`
 }
 
 // Leave ends the session.
 type Leave struct {
-	Back bool `json:"back,omitempty"` // perhaps back at once: a place in a full room is kept for 10 s
+	Back bool `json:"back,omitempty"` // a full room keeps the place for 10 s
 }
 
 func (*Join) kind() Type     { return "join" }

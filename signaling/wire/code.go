@@ -2,7 +2,7 @@ package wire
 
 import "net/http"
 
-// Code says what went wrong. A test compares meanings with docs/API.md.
+// Code says what went wrong.
 type Code string
 
 // The codes.
@@ -33,7 +33,7 @@ const (
 // Meaning is a row of docs/API.md.
 type Meaning struct {
 	Code      Code
-	Status    int // of HTTP
+	Status    int
 	Retryable bool
 	Sentence  string
 }

@@ -14,10 +14,10 @@ var ErrUnknownType = errors.New("unknown message type")
 // ErrMalformed is Decode's other error.
 var ErrMalformed = errors.New("malformed message")
 
-// Decode reads a message from a client.
+// Decode reads a client's message.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
-// KindOf is the type of a frame that Encode wrote, without decoding it; empty for any other.
+// KindOf reads Encode's type; else empty.
 func KindOf(frame []byte) Type {
 	rest, ok := bytes.CutPrefix(frame, []byte(`{"type":"`))
 	kind, _, ends := bytes.Cut(rest, []byte{'"'})
@@ -51,7 +51,7 @@ func Encode(m Message) ([]byte, error) {
 
 type validator interface{ validate() error }
 
-// Members are checked first: encoding/json takes missing and null for zero.
+// encoding/json takes missing and null for zero.
 func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
 	if len(frame) > MaxMessageBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
@@ -140,7 +140,6 @@ func blankFromClient(t Type) (Message, []string) {
 	}
 }
 
-// A client trusts its server.
 func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
@@ -155,7 +154,7 @@ func blankFromServer(t Type) (Message, []string) {
 	return nil, nil
 }
 
-// MarshalJSON writes a nil list as [].
+// MarshalJSON writes nil as [].
 func (l List[T]) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil

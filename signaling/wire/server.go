@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Joined means that the session exists.
+// Joined begins the session.
 type Joined struct {
 	Protocol int         `json:"protocol"`
 	Room     ring.RoomID `json:"room"`
@@ -21,32 +21,32 @@ type Joined struct {
 	Permissions Permissions `json:"permissions"`
 }
 
-// Resumed means that the session lives on this signaling node now.
+// Resumed moves the session to this signaling node.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
 	Roster     List[Peer] `json:"roster"`
 	Slots      List[Slot] `json:"slots"`
 	Resume     string     `json:"resume"`
-	MediaAlive bool       `json:"mediaAlive"`         // else offer again
-	Silenced   []Source   `json:"silenced,omitempty"` // by a moderator meanwhile
+	MediaAlive bool       `json:"mediaAlive"` // else offer again
+	Silenced   []Source   `json:"silenced,omitempty"`
 	ICEServers
 }
 
 // ICEServers are this signaling node's.
 type ICEServers struct {
 	ICEServers List[ICEServer] `json:"iceServers"`
-	ForMs      int64           `json:"iceServersForMs,omitempty"` // none: no end
+	ForMs      int64           `json:"iceServersForMs,omitempty"` // 0: no end
 }
 
-// Answer is to the offer of that id.
+// Answer is to the Offer of that ID.
 type Answer struct {
 	ID  string `json:"id"`
 	SDP string `json:"sdp"`
 	Placement
 }
 
-// OfferRejected is instead of an Answer.
+// OfferRejected replaces an Answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
 	Code    Code   `json:"code"`
@@ -57,7 +57,7 @@ type OfferRejected struct {
 // Slots is the whole table.
 type Slots struct {
 	Slots List[Slot] `json:"slots"`
-	Lacks List[Lack] `json:"lacks,omitempty"` // in no slot, for want of their codec
+	Lacks List[Lack] `json:"lacks,omitempty"`
 	Epoch uint64     `json:"epoch"`
 }
 
@@ -75,7 +75,7 @@ type PeerUpdated struct {
 	Seq   uint64 `json:"seq"`
 }
 
-// PeerLeft takes off the roster.
+// PeerLeft removes from the roster.
 type PeerLeft struct {
 	Peer  PeerID `json:"peer"`
 	Epoch uint64 `json:"epoch"`
@@ -89,27 +89,26 @@ type Roster struct {
 	Seq    uint64     `json:"seq"`
 }
 
-// Speakers are the loudest first.
+// Speakers has the loudest first.
 type Speakers struct {
 	Speakers List[Speaker] `json:"speakers"`
 	Epoch    uint64        `json:"epoch"`
 }
 
-// Limited means that the media node is near its ceiling and sends less of pictures. False for a joined or resumed client until
-// told.
+// Limited means that the media node holds back video. Initially false.
 type Limited struct {
 	Limited bool   `json:"limited"`
 	Epoch   uint64 `json:"epoch"`
 }
 
-// Chat is a line of the room's chat.
+// Chat is a line of chat.
 type Chat struct {
 	Peer  PeerID `json:"peer"`
 	Name  string `json:"name"`
 	Text  string `json:"text"`
-	ID    string `json:"id,omitempty"` // of the speaker's message
-	At    int64  `json:"at"`           // Unix milliseconds of the node
-	Seq   uint64 `json:"seq"`          // grows by one for each line of a node
+	ID    string `json:"id,omitempty"`
+	At    int64  `json:"at"`  // Unix milliseconds
+	Seq   uint64 `json:"seq"` // grows by one a line of a node
 	Epoch uint64 `json:"epoch"`
 }
 
@@ -122,7 +121,7 @@ type PermissionsChanged struct {
 // MutedBy a moderator: the client may unmute itself.
 type MutedBy struct {
 	Source Source `json:"source"`
-	By     string `json:"by,omitempty"` // the moderator's name
+	By     string `json:"by,omitempty"`
 	Epoch  uint64 `json:"epoch"`
 }
 
@@ -145,25 +144,24 @@ type Restart struct {
 	Reason    string `json:"reason"`
 	Attempts  int    `json:"attempts"`
 	AttemptMs int    `json:"attemptMs"`
-	// Live: the former node forwards for OverlapMs more. The client makes a second connection and keeps the first until
-	// Settled.
+	// If Live, the former node forwards for OverlapMs more: use both connections until Settled.
 	Live      bool `json:"live,omitempty"`
 	OverlapMs int  `json:"overlapMs,omitempty"`
 }
 
-// Settled means that nobody needs the former node's media.
+// Settled means that nobody needs the former node.
 type Settled struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Reoffer means that what the client publishes cannot be forwarded: offer again.
+// Reoffer means that the published media cannot be forwarded.
 type Reoffer struct {
-	Mids   List[string] `json:"mids"` // sending m-lines
+	Mids   List[string] `json:"mids"`
 	Reason string       `json:"reason"`
 	Epoch  uint64       `json:"epoch"`
 }
 
-// Error refuses something; the session goes on.
+// Error refuses; the session goes on.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
@@ -171,15 +169,15 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 }
 
-// Connected means that the connection in no room exists.
+// Connected is in no room.
 type Connected struct {
 	Protocol int    `json:"protocol"`
 	Identity string `json:"identity"`
-	Watch    bool   `json:"watch"` // allowed by the token
+	Watch    bool   `json:"watch"`
 	Message  bool   `json:"message,omitempty"`
 }
 
-// UserMessage is a direct message. The client drops what is not above its highest Seq of From and Stream.
+// UserMessage is dropped if not above the highest Seq of From and Stream.
 type UserMessage struct {
 	From   string          `json:"from"`
 	Name   string          `json:"name"`
@@ -187,11 +185,11 @@ type UserMessage struct {
 	Body   json.RawMessage `json:"body"`
 	Stream string          `json:"stream"`
 	Seq    uint64          `json:"seq"`
-	Room   string          `json:"room,omitempty"` // only this room got it
-	At     int64           `json:"at"`             // Unix milliseconds of the sender's node
+	Room   string          `json:"room,omitempty"` // if only this room got it
+	At     int64           `json:"at"`             // Unix milliseconds
 }
 
-// MessageState is of a SendMessage for one receiver.
+// MessageState is for one receiver.
 type MessageState struct {
 	To      string `json:"to"`
 	Stream  string `json:"stream"`
@@ -201,12 +199,12 @@ type MessageState struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Presence is of all watched users after a Watch, then of those who changed.
+// Presence has all watched users, then changes.
 type Presence struct {
 	Users List[UserPresence] `json:"users"`
 }
 
-// UserPresence has Unix milliseconds of the store's clock.
+// UserPresence has the store's Unix milliseconds.
 type UserPresence struct {
 	User     string `json:"user"`
 	State    string `json:"state"` // "online", "offline" or "unknown"
@@ -214,27 +212,27 @@ type UserPresence struct {
 	LastSeen int64  `json:"lastSeen,omitempty"`
 }
 
-// Waiting means that there is no place yet; Joined follows by itself.
+// Waiting means no place yet; Joined follows.
 type Waiting struct {
 	Position   int    `json:"position"` // from 1
 	EstimateMs int64  `json:"estimateMs,omitempty"`
 	Reason     string `json:"reason"` // "full", "closed" or "no_capacity"
 }
 
-// Door answers moderators, with the first 200 in line.
+// Door answers moderators; Line has the first 200.
 type Door struct {
 	Cap    *int         `json:"cap,omitempty"`
 	Closed bool         `json:"closed"`
-	Inside int          `json:"inside"` // people with a place
+	Inside int          `json:"inside"`
 	Length int          `json:"length"`
 	Line   List[InLine] `json:"line"`
 }
 
-// InLine is somebody who waits.
+// InLine waits.
 type InLine struct {
 	Identity string `json:"identity"`
-	Name     string `json:"name,omitempty"`  // marked if self-chosen
-	Since    int64  `json:"since,omitempty"` // Unix milliseconds; none for the admitted
+	Name     string `json:"name,omitempty"`
+	Since    int64  `json:"since,omitempty"` // Unix milliseconds; 0 if admitted
 }
 
 // Pong answers a Ping.
@@ -242,7 +240,7 @@ type Pong struct {
 	T float64 `json:"t"`
 }
 
-// Bye ends the session for good.
+// Bye ends the session.
 type Bye struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`

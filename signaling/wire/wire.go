@@ -1,10 +1,6 @@
-// Package wire is the protocol between a client and its signaling node, version
-// 1, as docs/PROTOCOL.md states it: one struct per message, one JSON object per
-// text frame.
+// Package wire is the protocol of docs/PROTOCOL.md, version 1: one struct per message, one JSON object per text frame.
 //
-// It promises that what Decode returns is within the limits below and has every
-// required field, that unknown fields are ignored, and that an unknown type is
-// told apart from a malformed message. It knows neither sockets nor rooms.
+// What Decode returns is within the limits and has every required field. Unknown fields are ignored, unknown types told apart.
 package wire
 
 import "github.com/holdfast-rtc/holdfast/ring"
@@ -15,7 +11,7 @@ const Subprotocol = "holdfast.v1"
 // Version is told in `joined`.
 const Version = 1
 
-// Limits of what clients send.
+// For clients.
 const (
 	MaxMessageBytes = 256 << 10
 	maxSDPBytes     = 192 << 10
@@ -30,7 +26,7 @@ const (
 	MaxWants        = 512
 	maxLost         = 64
 	maxRefreshed    = 64
-	maxPixels       = 1 << 15 // of one side
+	maxPixels       = 1 << 15
 	maxChatRunes    = 2000
 	maxChatIDBytes  = 64
 	MaxWatched      = 500
@@ -40,9 +36,9 @@ const (
 	maxStreamBytes  = 64
 	maxReceived     = 200
 	maxGapMs        = 24 * 60 * 60 * 1000
-	// JavaScript's largest exact integer.
+	// JavaScript's largest.
 	maxInteger = 1<<53 - 1
-	// The control protocol's generations need the other bits.
+	// Generations need the other bits.
 	maxAttempt = 1<<31 - 1
 )
 
@@ -66,10 +62,10 @@ const (
 	SourceMicrophone  Source = "microphone"
 	SourceCamera      Source = "camera"
 	SourceScreen      Source = "screen"
-	SourceScreenAudio Source = "screen-audio" // what the screen sounds
+	SourceScreenAudio Source = "screen-audio"
 )
 
-// Sources lists them all.
+// Sources lists all.
 func Sources() []Source {
 	return []Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}
 }
@@ -94,28 +90,28 @@ type Peer struct {
 	AudioMuted   bool   `json:"audioMuted"`
 	VideoMuted   bool   `json:"videoMuted"`
 	ScreenShared bool   `json:"screenShared,omitempty"`
-	ScreenAudio  bool   `json:"screenAudio,omitempty"` // shared with its sound
-	HandRaised   int64  `json:"handRaised,omitempty"`  // Unix milliseconds of the media node: the first has the least
+	ScreenAudio  bool   `json:"screenAudio,omitempty"`
+	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds
 	Moderator    bool   `json:"moderator,omitempty"`
 }
 
-// Slot is what a receiving m-line shows; nothing without a peer.
+// Slot is what a receiving m-line shows.
 type Slot struct {
 	Mid    string `json:"mid"`
 	Kind   Kind   `json:"kind"`
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
-	Paused bool   `json:"paused,omitempty"` // the path is too narrow now
+	Paused bool   `json:"paused,omitempty"` // path too narrow
 }
 
-// Lack is a picture that the client cannot show.
+// Lack is a source that the client cannot decode.
 type Lack struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
 	Codec  string `json:"codec"`
 }
 
-// Sender is what a sending m-line, or a layer of it, carries.
+// Sender is a sending m-line or a layer of it.
 type Sender struct {
 	Mid     string `json:"mid"`
 	Source  Source `json:"source"`
@@ -130,7 +126,7 @@ type Stream struct {
 	Source Source `json:"source"`
 }
 
-// Want is a picture in device pixels; 0 x 0 is hidden.
+// Want is in device pixels; 0 x 0 is hidden.
 type Want struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
@@ -144,7 +140,7 @@ type Speaker struct {
 	Level float32 `json:"level"`
 }
 
-// Permissions is what the token allows.
+// Permissions are the token's.
 type Permissions struct {
 	Publish   bool     `json:"publish"`
 	Subscribe bool     `json:"subscribe"`
@@ -156,7 +152,7 @@ type Permissions struct {
 	Sources   []Source `json:"sources,omitempty"` // absent: all
 }
 
-// Scope is whom somebody may write to; empty: nobody.
+// Scope is whom one may write to; empty: nobody.
 type Scope string
 
 // The scopes.
@@ -168,20 +164,20 @@ const (
 // Act is a moderator's.
 type Act string
 
-// The acts. Mute and lower-hand of no peer mean everybody else.
+// Without a peer, mute and lower-hand are for all others.
 const (
 	ActMute      Act = "mute"
 	ActAskUnmute Act = "ask-unmute"
 	ActLowerHand Act = "lower-hand"
 	ActRemove    Act = "remove"
 	ActGrant     Act = "grant"
-	ActGiveUp    Act = "give-up" // of oneself
+	ActGiveUp    Act = "give-up"
 )
 
-// Emojis are few, so that nobody searches; in every platform's font since Unicode 8; of no skin colour; and none hurts.
+// Emojis are in every font since Unicode 8, and harmless.
 func Emojis() []string { return []string{"👍", "👏", "❤️", "😂", "😮", "🎉"} }
 
-// Reaction is shown for a moment.
+// Reaction is shown briefly.
 type Reaction struct {
 	Peer  PeerID `json:"peer"`
 	Emoji string `json:"emoji"`
@@ -198,6 +194,6 @@ type ICEServer struct {
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`
-	// ScreenAudio says that the node takes that source. An older one would take it for the microphone.
+	// Older nodes take SourceScreenAudio for the microphone.
 	ScreenAudio bool `json:"screenAudio,omitempty"`
 }

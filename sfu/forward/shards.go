@@ -58,13 +58,16 @@ func (r *Room) forwardShard(i int, packets []*Packet) {
 	batcher.Begin()
 }
 
+// copies have payloads that the part may patch. A recycled packet keeps what is not set here.
 func (r *Room) copies(into, packets []*Packet) []*Packet {
 	for _, p := range packets {
 		c := r.GetPacket()
 		copy(c.buffer[:p.length], p.buffer[:p.length])
-		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.padding
+		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.redundancy, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.redundancy, p.padding
 		if c.described = p.described; c.described {
 			c.frame = p.frame
+		} else {
+			c.frame.Number = 0
 		}
 		into = append(into, c)
 	}

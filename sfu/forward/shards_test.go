@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 // part is a Batcher that knows whether it is open, and whether two use it.
@@ -91,6 +93,36 @@ func TestAPanicInAPartCostsTheTrack(t *testing.T) {
 		synctest.Wait()
 		if got := views[0].take(); len(got) != 3 {
 			t.Errorf("%d packets of another track after a panic, want 3", len(got))
+		}
+	})
+}
+
+// TestPartsForwardNothingOfRecycledPackets, which last carried redundant sound or a described picture.
+func TestPartsForwardNothingOfRecycledPackets(t *testing.T) {
+	gallery(t, func(st *stage, alice *camera, views []*screenful, _ []*part) {
+		st.room.pool.New = func() any {
+			return &Packet{pool: st.room.pool, redundancy: redundancy{blocks: 2, newest: 60}, frame: descriptor.Frame{Number: 300}}
+		}
+		alice.frame(true, 3)
+		alice.frame(false, 3)
+		frames := make(chan uint16, len(views))
+		st.room.post(func() {
+			for _, view := range views {
+				frames <- view.slot.rewriter.frame
+			}
+		})
+		first := <-frames
+		for i, view := range views {
+			for _, p := range view.take() {
+				if len(p.Payload) != 100 {
+					st.t.Fatalf("viewer %d got %d bytes of a payload of 100", i, len(p.Payload))
+				}
+			}
+			if i > 0 {
+				if frame := <-frames; frame != first {
+					t.Errorf("viewer %d is at frame %d, the first one at %d", i, frame, first)
+				}
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io/fs"
@@ -67,19 +68,37 @@ func certificateIn(file []byte, now time.Time) (valid, due bool) {
 	return true, pair.Leaf.NotAfter.Sub(now) <= third
 }
 
-// alone locks a name against others who share the directory.
+// alone keeps others who share the directory from asking at the same time. The token is for a process that is wrongly taken for dead.
 func (a *authority) alone(host string) (release func(), err error) {
-	path := filepath.Join(a.dir, host+"+asking")
-	if held, err := os.Stat(path); err == nil && time.Since(held.ModTime()) > askingStale {
-		_ = os.Remove(path) // of a dead process
+	path, token := filepath.Join(a.dir, host+"+asking"), rand.Text()
+	if aside := path + "-" + token; stale(path) && os.Rename(path, aside) == nil {
+		if !stale(aside) { // another was faster
+			return nil, errors.Join(errOtherAsks, os.Rename(aside, path))
+		}
+		_ = os.Remove(aside)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, errOtherAsks
 	}
 	if err != nil {
 		return nil, err
 	}
+	_, _ = file.WriteString(token) // a lock without it stays until it is stale
 	_ = file.Close()
-	return func() { _ = os.Remove(path) }, nil
+	return func() {
+		if held, _ := os.ReadFile(path); string(held) == token {
+			_ = os.Remove(path)
+		}
+	}, nil
+}
+
+func stale(path string) bool {
+	file, err := os.Open(path) // os.Stat may show what a network file system remembers
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	held, err := file.Stat()
+	return err == nil && time.Since(held.ModTime()) > askingStale
 }

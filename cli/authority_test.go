@@ -166,6 +166,42 @@ func TestOneProcessAsks(t *testing.T) {
 	}
 }
 
+// TestADeadProcessIsFollowedByOne: of two that find its stale lock one asks. Should the first live after all, it removes only its own lock.
+func TestADeadProcessIsFollowedByOne(t *testing.T) {
+	const host = "meet.example.org"
+	a := &authority{dir: t.TempDir()}
+	for range 500 {
+		late, err := a.alone(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-2 * askingStale)
+		if err := os.Chtimes(locks(a.dir)[0], old, old); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		releases := make(chan func(), 2)
+		for range 2 {
+			both.Go(func() {
+				if release, err := a.alone(host); err == nil {
+					releases <- release
+				} else if !errors.Is(err, errOtherAsks) {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		late()
+		if len(releases) != 1 || len(locks(a.dir)) != 1 {
+			t.Fatalf("%d ask, and there are %d locks; want one", len(releases), len(locks(a.dir)))
+		}
+		(<-releases)()
+		if left, _ := os.ReadDir(a.dir); len(left) > 0 {
+			t.Fatalf("%v is left", left)
+		}
+	}
+}
+
 func locks(dir string) []string {
 	found, _ := filepath.Glob(filepath.Join(dir, "*+asking"))
 	return found

@@ -1027,7 +1027,8 @@ type Offer struct {
 	Sdp           string                 `protobuf:"bytes,2,opt,name=sdp,proto3" json:"sdp,omitempty"`
 	Fresh         bool                   `protobuf:"varint,3,opt,name=fresh,proto3" json:"fresh,omitempty"` // from a new RTCPeerConnection: replace any the peer has
 	Senders       []*Sender              `protobuf:"bytes,4,rep,name=senders,proto3" json:"senders,omitempty"`
-	Slots         []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"` // the client's present slot table, so a new node keeps it
+	Slots         []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`   // the client's present slot table, so a new node keeps it
+	Unused        []*UnusedSlot          `protobuf:"bytes,6,rep,name=unused,proto3" json:"unused,omitempty"` // a new node keeps their SSRCs, which spares the browser work
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1098,75 @@ func (x *Offer) GetSlots() []*Slot {
 	return nil
 }
 
+func (x *Offer) GetUnused() []*UnusedSlot {
+	if x != nil {
+		return x.Unused
+	}
+	return nil
+}
+
+// UnusedSlot is a receiving m-line on which nothing has come, as the last answer
+// named it.
+type UnusedSlot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mid           string                 `protobuf:"bytes,1,opt,name=mid,proto3" json:"mid,omitempty"`
+	Ssrc          uint32                 `protobuf:"varint,2,opt,name=ssrc,proto3" json:"ssrc,omitempty"`
+	RtxSsrc       uint32                 `protobuf:"varint,3,opt,name=rtx_ssrc,json=rtxSsrc,proto3" json:"rtx_ssrc,omitempty"` // 0 without RTX
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnusedSlot) Reset() {
+	*x = UnusedSlot{}
+	mi := &file_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnusedSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnusedSlot) ProtoMessage() {}
+
+func (x *UnusedSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnusedSlot.ProtoReflect.Descriptor instead.
+func (*UnusedSlot) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UnusedSlot) GetMid() string {
+	if x != nil {
+		return x.Mid
+	}
+	return ""
+}
+
+func (x *UnusedSlot) GetSsrc() uint32 {
+	if x != nil {
+		return x.Ssrc
+	}
+	return 0
+}
+
+func (x *UnusedSlot) GetRtxSsrc() uint32 {
+	if x != nil {
+		return x.RtxSsrc
+	}
+	return 0
+}
+
 // Sender names what one of the client's own m-lines carries and, when it has
 // been sending, the SSRCs, because browsers stop sending the MID and RID header
 // extensions once receiver reports have acknowledged an SSRC.
@@ -1113,7 +1183,7 @@ type Sender struct {
 
 func (x *Sender) Reset() {
 	*x = Sender{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1195,7 @@ func (x *Sender) String() string {
 func (*Sender) ProtoMessage() {}
 
 func (x *Sender) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1208,7 @@ func (x *Sender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sender.ProtoReflect.Descriptor instead.
 func (*Sender) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Sender) GetMid() string {
@@ -1187,7 +1257,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1269,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1282,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *View) GetWants() []*Want {
@@ -1234,7 +1304,7 @@ type Want struct {
 
 func (x *Want) Reset() {
 	*x = Want{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1316,7 @@ func (x *Want) String() string {
 func (*Want) ProtoMessage() {}
 
 func (x *Want) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1329,7 @@ func (x *Want) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Want.ProtoReflect.Descriptor instead.
 func (*Want) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Want) GetPeer() string {
@@ -1300,7 +1370,7 @@ type Mute struct {
 
 func (x *Mute) Reset() {
 	*x = Mute{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1382,7 @@ func (x *Mute) String() string {
 func (*Mute) ProtoMessage() {}
 
 func (x *Mute) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1395,7 @@ func (x *Mute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mute.ProtoReflect.Descriptor instead.
 func (*Mute) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Mute) GetSource() Source {
@@ -1351,7 +1421,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1433,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1446,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Leave) GetReason() string {
@@ -1396,7 +1466,7 @@ type Rename struct {
 
 func (x *Rename) Reset() {
 	*x = Rename{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1478,7 @@ func (x *Rename) String() string {
 func (*Rename) ProtoMessage() {}
 
 func (x *Rename) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1491,7 @@ func (x *Rename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rename.ProtoReflect.Descriptor instead.
 func (*Rename) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Rename) GetName() string {
@@ -1442,7 +1512,7 @@ type Say struct {
 
 func (x *Say) Reset() {
 	*x = Say{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1524,7 @@ func (x *Say) String() string {
 func (*Say) ProtoMessage() {}
 
 func (x *Say) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1537,7 @@ func (x *Say) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Say.ProtoReflect.Descriptor instead.
 func (*Say) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Say) GetText() string {
@@ -1494,7 +1564,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1576,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1589,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 // Hand raises or lowers the peer's hand.
@@ -1532,7 +1602,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1614,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1627,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Hand) GetRaised() bool {
@@ -1577,7 +1647,7 @@ type React struct {
 
 func (x *React) Reset() {
 	*x = React{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1659,7 @@ func (x *React) String() string {
 func (*React) ProtoMessage() {}
 
 func (x *React) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1672,7 @@ func (x *React) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use React.ProtoReflect.Descriptor instead.
 func (*React) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *React) GetEmoji() string {
@@ -1623,7 +1693,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1705,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1718,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1694,7 +1764,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1776,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1789,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -2065,7 +2135,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2147,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2160,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Attached) GetPeer() string {
@@ -2173,7 +2243,7 @@ type Limited struct {
 
 func (x *Limited) Reset() {
 	*x = Limited{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2255,7 @@ func (x *Limited) String() string {
 func (*Limited) ProtoMessage() {}
 
 func (x *Limited) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2268,7 @@ func (x *Limited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limited.ProtoReflect.Descriptor instead.
 func (*Limited) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Limited) GetLimited() bool {
@@ -2218,7 +2288,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2300,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2313,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Path) GetBitsPerSecond() uint64 {
@@ -2264,7 +2334,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2346,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2359,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -2323,7 +2393,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2405,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2418,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -2376,7 +2446,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2458,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2471,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -2440,7 +2510,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +2522,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +2535,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Slot) GetMid() string {
@@ -2513,7 +2583,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2595,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2608,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2567,7 +2637,7 @@ type Lack struct {
 
 func (x *Lack) Reset() {
 	*x = Lack{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2649,7 @@ func (x *Lack) String() string {
 func (*Lack) ProtoMessage() {}
 
 func (x *Lack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2662,7 @@ func (x *Lack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lack.ProtoReflect.Descriptor instead.
 func (*Lack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Lack) GetPeer() string {
@@ -2625,7 +2695,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2707,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2720,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2674,7 +2744,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2756,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2769,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2767,7 +2837,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2849,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2862,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2812,7 +2882,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +2894,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +2907,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2863,7 +2933,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +2945,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +2958,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2914,7 +2984,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +2996,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3009,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2996,7 +3066,7 @@ type Silenced struct {
 
 func (x *Silenced) Reset() {
 	*x = Silenced{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3078,7 @@ func (x *Silenced) String() string {
 func (*Silenced) ProtoMessage() {}
 
 func (x *Silenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3091,7 @@ func (x *Silenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
 func (*Silenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Silenced) GetSource() Source {
@@ -3049,7 +3119,7 @@ type UnmuteAsked struct {
 
 func (x *UnmuteAsked) Reset() {
 	*x = UnmuteAsked{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3061,7 +3131,7 @@ func (x *UnmuteAsked) String() string {
 func (*UnmuteAsked) ProtoMessage() {}
 
 func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3074,7 +3144,7 @@ func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
 func (*UnmuteAsked) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnmuteAsked) GetSource() Source {
@@ -3102,7 +3172,7 @@ type Reactions struct {
 
 func (x *Reactions) Reset() {
 	*x = Reactions{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3184,7 @@ func (x *Reactions) String() string {
 func (*Reactions) ProtoMessage() {}
 
 func (x *Reactions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3197,7 @@ func (x *Reactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
 func (*Reactions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Reactions) GetReactions() []*Reaction {
@@ -3147,7 +3217,7 @@ type Reaction struct {
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3229,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3242,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Reaction) GetPeer() string {
@@ -3201,7 +3271,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3283,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3296,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -3254,7 +3324,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3336,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3349,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -3313,7 +3383,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3395,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3408,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 type Closed struct {
@@ -3350,7 +3420,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3362,7 +3432,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3375,7 +3445,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Closed) GetReason() string {
@@ -3396,7 +3466,7 @@ type ReachRequest struct {
 
 func (x *ReachRequest) Reset() {
 	*x = ReachRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3478,7 @@ func (x *ReachRequest) String() string {
 func (*ReachRequest) ProtoMessage() {}
 
 func (x *ReachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3491,7 @@ func (x *ReachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachRequest.ProtoReflect.Descriptor instead.
 func (*ReachRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReachRequest) GetSignaling() string {
@@ -3457,7 +3527,7 @@ type ReachReply struct {
 
 func (x *ReachReply) Reset() {
 	*x = ReachReply{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3539,7 @@ func (x *ReachReply) String() string {
 func (*ReachReply) ProtoMessage() {}
 
 func (x *ReachReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3552,7 @@ func (x *ReachReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachReply.ProtoReflect.Descriptor instead.
 func (*ReachReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReachReply) GetBoot() string {
@@ -3524,7 +3594,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3606,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3619,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchRequest) GetSignalingNode() string {
@@ -3587,7 +3657,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +3669,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +3682,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Heartbeat) GetNode() string {
@@ -3666,7 +3736,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3748,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3761,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3712,7 +3782,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +3794,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +3807,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3775,7 +3845,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +3857,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +3870,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -3859,7 +3929,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +3941,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +3954,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3945,7 +4015,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3957,7 +4027,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3970,7 +4040,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -4031,7 +4101,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4043,7 +4113,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4056,7 +4126,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SlotState) GetMid() string {
@@ -4184,7 +4254,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4196,7 +4266,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4209,7 +4279,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4308,7 +4378,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4320,7 +4390,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4333,7 +4403,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4366,7 +4436,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4378,7 +4448,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4391,7 +4461,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4412,7 +4482,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4424,7 +4494,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4437,7 +4507,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4472,7 +4542,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4484,7 +4554,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4497,7 +4567,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4530,7 +4600,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4542,7 +4612,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4555,7 +4625,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4576,7 +4646,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4658,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4671,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -4639,7 +4709,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +4721,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +4734,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -4718,7 +4788,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4800,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4813,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -4766,7 +4836,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +4848,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +4861,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -4841,7 +4911,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4853,7 +4923,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4866,7 +4936,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -4899,7 +4969,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +4981,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +4994,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -4951,7 +5021,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4963,7 +5033,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4976,7 +5046,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{64}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -5038,7 +5108,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5050,7 +5120,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5063,7 +5133,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{65}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -5148,13 +5218,19 @@ const file_control_proto_rawDesc = "" +
 	"\bsilenced\x18\n" +
 	" \x01(\rR\bsilenced\x12\x1c\n" +
 	"\tmoderator\x18\v \x01(\bR\tmoderator\x12!\n" +
-	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\"\xa7\x01\n" +
+	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\"\xe0\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x125\n" +
 	"\asenders\x18\x04 \x03(\v2\x1b.holdfast.control.v1.SenderR\asenders\x12/\n" +
-	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\"\x90\x01\n" +
+	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x127\n" +
+	"\x06unused\x18\x06 \x03(\v2\x1f.holdfast.control.v1.UnusedSlotR\x06unused\"M\n" +
+	"\n" +
+	"UnusedSlot\x12\x10\n" +
+	"\x03mid\x18\x01 \x01(\tR\x03mid\x12\x12\n" +
+	"\x04ssrc\x18\x02 \x01(\rR\x04ssrc\x12\x19\n" +
+	"\brtx_ssrc\x18\x03 \x01(\rR\artxSsrc\"\x90\x01\n" +
 	"\x06Sender\x12\x10\n" +
 	"\x03mid\x18\x01 \x01(\tR\x03mid\x123\n" +
 	"\x06source\x18\x02 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x10\n" +
@@ -5502,7 +5578,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -5516,171 +5592,173 @@ var file_control_proto_goTypes = []any{
 	(*Egress)(nil),          // 9: holdfast.control.v1.Egress
 	(*Peer)(nil),            // 10: holdfast.control.v1.Peer
 	(*Offer)(nil),           // 11: holdfast.control.v1.Offer
-	(*Sender)(nil),          // 12: holdfast.control.v1.Sender
-	(*View)(nil),            // 13: holdfast.control.v1.View
-	(*Want)(nil),            // 14: holdfast.control.v1.Want
-	(*Mute)(nil),            // 15: holdfast.control.v1.Mute
-	(*Leave)(nil),           // 16: holdfast.control.v1.Leave
-	(*Rename)(nil),          // 17: holdfast.control.v1.Rename
-	(*Say)(nil),             // 18: holdfast.control.v1.Say
-	(*Arrived)(nil),         // 19: holdfast.control.v1.Arrived
-	(*Hand)(nil),            // 20: holdfast.control.v1.Hand
-	(*React)(nil),           // 21: holdfast.control.v1.React
-	(*Refresh)(nil),         // 22: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),       // 23: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),        // 24: holdfast.control.v1.Attached
-	(*Limited)(nil),         // 25: holdfast.control.v1.Limited
-	(*Path)(nil),            // 26: holdfast.control.v1.Path
-	(*Refused)(nil),         // 27: holdfast.control.v1.Refused
-	(*Answer)(nil),          // 28: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),   // 29: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),            // 30: holdfast.control.v1.Slot
-	(*SlotTable)(nil),       // 31: holdfast.control.v1.SlotTable
-	(*Lack)(nil),            // 32: holdfast.control.v1.Lack
-	(*Roster)(nil),          // 33: holdfast.control.v1.Roster
-	(*RosterChange)(nil),    // 34: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),        // 35: holdfast.control.v1.Speakers
-	(*Speaker)(nil),         // 36: holdfast.control.v1.Speaker
-	(*Transport)(nil),       // 37: holdfast.control.v1.Transport
-	(*Chat)(nil),            // 38: holdfast.control.v1.Chat
-	(*Silenced)(nil),        // 39: holdfast.control.v1.Silenced
-	(*UnmuteAsked)(nil),     // 40: holdfast.control.v1.UnmuteAsked
-	(*Reactions)(nil),       // 41: holdfast.control.v1.Reactions
-	(*Reaction)(nil),        // 42: holdfast.control.v1.Reaction
-	(*Reoffer)(nil),         // 43: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 44: holdfast.control.v1.Fenced
-	(*Settled)(nil),         // 45: holdfast.control.v1.Settled
-	(*Closed)(nil),          // 46: holdfast.control.v1.Closed
-	(*ReachRequest)(nil),    // 47: holdfast.control.v1.ReachRequest
-	(*ReachReply)(nil),      // 48: holdfast.control.v1.ReachReply
-	(*WatchRequest)(nil),    // 49: holdfast.control.v1.WatchRequest
-	(*Heartbeat)(nil),       // 50: holdfast.control.v1.Heartbeat
-	(*RoomsRequest)(nil),    // 51: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 52: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 53: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),        // 54: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 55: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 56: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 57: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 58: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 59: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 60: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 61: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 62: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 63: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 64: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 65: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 66: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 67: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 68: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 69: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 70: holdfast.control.v1.ModerateReply
+	(*UnusedSlot)(nil),      // 12: holdfast.control.v1.UnusedSlot
+	(*Sender)(nil),          // 13: holdfast.control.v1.Sender
+	(*View)(nil),            // 14: holdfast.control.v1.View
+	(*Want)(nil),            // 15: holdfast.control.v1.Want
+	(*Mute)(nil),            // 16: holdfast.control.v1.Mute
+	(*Leave)(nil),           // 17: holdfast.control.v1.Leave
+	(*Rename)(nil),          // 18: holdfast.control.v1.Rename
+	(*Say)(nil),             // 19: holdfast.control.v1.Say
+	(*Arrived)(nil),         // 20: holdfast.control.v1.Arrived
+	(*Hand)(nil),            // 21: holdfast.control.v1.Hand
+	(*React)(nil),           // 22: holdfast.control.v1.React
+	(*Refresh)(nil),         // 23: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),       // 24: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),        // 25: holdfast.control.v1.Attached
+	(*Limited)(nil),         // 26: holdfast.control.v1.Limited
+	(*Path)(nil),            // 27: holdfast.control.v1.Path
+	(*Refused)(nil),         // 28: holdfast.control.v1.Refused
+	(*Answer)(nil),          // 29: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),   // 30: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),            // 31: holdfast.control.v1.Slot
+	(*SlotTable)(nil),       // 32: holdfast.control.v1.SlotTable
+	(*Lack)(nil),            // 33: holdfast.control.v1.Lack
+	(*Roster)(nil),          // 34: holdfast.control.v1.Roster
+	(*RosterChange)(nil),    // 35: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),        // 36: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 37: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 38: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 39: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 40: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 41: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 42: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 43: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 44: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 45: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 46: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 47: holdfast.control.v1.Closed
+	(*ReachRequest)(nil),    // 48: holdfast.control.v1.ReachRequest
+	(*ReachReply)(nil),      // 49: holdfast.control.v1.ReachReply
+	(*WatchRequest)(nil),    // 50: holdfast.control.v1.WatchRequest
+	(*Heartbeat)(nil),       // 51: holdfast.control.v1.Heartbeat
+	(*RoomsRequest)(nil),    // 52: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 53: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 54: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),        // 55: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 56: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 57: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 58: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 59: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 60: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 61: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 62: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 63: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 64: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 65: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 66: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 67: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 68: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 69: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 70: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 71: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
 	5,  // 1: holdfast.control.v1.PeerMessage.fence:type_name -> holdfast.control.v1.Fence
 	8,  // 2: holdfast.control.v1.PeerMessage.attach:type_name -> holdfast.control.v1.Attach
 	11, // 3: holdfast.control.v1.PeerMessage.offer:type_name -> holdfast.control.v1.Offer
-	13, // 4: holdfast.control.v1.PeerMessage.view:type_name -> holdfast.control.v1.View
-	15, // 5: holdfast.control.v1.PeerMessage.mute:type_name -> holdfast.control.v1.Mute
-	16, // 6: holdfast.control.v1.PeerMessage.leave:type_name -> holdfast.control.v1.Leave
-	18, // 7: holdfast.control.v1.PeerMessage.say:type_name -> holdfast.control.v1.Say
-	22, // 8: holdfast.control.v1.PeerMessage.refresh:type_name -> holdfast.control.v1.Refresh
-	17, // 9: holdfast.control.v1.PeerMessage.rename:type_name -> holdfast.control.v1.Rename
-	20, // 10: holdfast.control.v1.PeerMessage.hand:type_name -> holdfast.control.v1.Hand
-	21, // 11: holdfast.control.v1.PeerMessage.react:type_name -> holdfast.control.v1.React
-	19, // 12: holdfast.control.v1.PeerMessage.arrived:type_name -> holdfast.control.v1.Arrived
+	14, // 4: holdfast.control.v1.PeerMessage.view:type_name -> holdfast.control.v1.View
+	16, // 5: holdfast.control.v1.PeerMessage.mute:type_name -> holdfast.control.v1.Mute
+	17, // 6: holdfast.control.v1.PeerMessage.leave:type_name -> holdfast.control.v1.Leave
+	19, // 7: holdfast.control.v1.PeerMessage.say:type_name -> holdfast.control.v1.Say
+	23, // 8: holdfast.control.v1.PeerMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	18, // 9: holdfast.control.v1.PeerMessage.rename:type_name -> holdfast.control.v1.Rename
+	21, // 10: holdfast.control.v1.PeerMessage.hand:type_name -> holdfast.control.v1.Hand
+	22, // 11: holdfast.control.v1.PeerMessage.react:type_name -> holdfast.control.v1.React
+	20, // 12: holdfast.control.v1.PeerMessage.arrived:type_name -> holdfast.control.v1.Arrived
 	6,  // 13: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
 	10, // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
 	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
 	9,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
 	9,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
-	12, // 18: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	30, // 19: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 20: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	14, // 21: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 22: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 23: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	5,  // 24: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	24, // 25: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	27, // 26: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	28, // 27: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	29, // 28: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	31, // 29: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	33, // 30: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	34, // 31: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	35, // 32: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	37, // 33: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	44, // 34: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	46, // 35: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	38, // 36: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	43, // 37: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	26, // 38: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	39, // 39: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	40, // 40: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	41, // 41: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	45, // 42: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
-	25, // 43: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
-	9,  // 44: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	10, // 45: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	30, // 46: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 47: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 48: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	5,  // 49: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 50: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 51: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	30, // 52: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	32, // 53: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 54: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	10, // 55: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	10, // 56: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	10, // 57: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	36, // 58: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 59: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 60: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 61: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	42, // 62: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 63: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	6,  // 64: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	53, // 65: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 66: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	54, // 67: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	55, // 68: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	56, // 69: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	57, // 70: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	58, // 71: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 72: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 73: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 74: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 75: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 76: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 77: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 78: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 79: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	49, // 80: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	51, // 81: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	59, // 82: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	61, // 83: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	67, // 84: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	69, // 85: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	63, // 86: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	65, // 87: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	47, // 88: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	23, // 89: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	50, // 90: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	52, // 91: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	60, // 92: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	62, // 93: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	68, // 94: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	70, // 95: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	64, // 96: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	66, // 97: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	48, // 98: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	89, // [89:99] is the sub-list for method output_type
-	79, // [79:89] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	13, // 18: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	31, // 19: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	12, // 20: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
+	1,  // 21: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	15, // 22: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 23: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 24: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	5,  // 25: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	25, // 26: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	28, // 27: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	29, // 28: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	30, // 29: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	32, // 30: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	34, // 31: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	35, // 32: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	36, // 33: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	38, // 34: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	45, // 35: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	47, // 36: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	39, // 37: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	44, // 38: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	27, // 39: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	40, // 40: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	41, // 41: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	42, // 42: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	46, // 43: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	26, // 44: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
+	9,  // 45: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	10, // 46: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	31, // 47: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 48: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 49: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	5,  // 50: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 51: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 52: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	31, // 53: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	33, // 54: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 55: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	10, // 56: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	10, // 57: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	10, // 58: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	37, // 59: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 60: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 61: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 62: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	43, // 63: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 64: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	6,  // 65: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	54, // 66: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 67: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	55, // 68: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	56, // 69: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	57, // 70: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	58, // 71: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	59, // 72: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 73: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 74: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 75: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 76: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 77: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 78: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 79: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 80: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	50, // 81: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	52, // 82: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	60, // 83: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	62, // 84: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	68, // 85: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	70, // 86: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	64, // 87: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	66, // 88: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	48, // 89: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	24, // 90: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	51, // 91: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	53, // 92: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	61, // 93: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	63, // 94: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	69, // 95: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	71, // 96: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	65, // 97: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	67, // 98: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	49, // 99: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	90, // [90:100] is the sub-list for method output_type
+	80, // [80:90] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5701,7 +5779,7 @@ func file_control_proto_init() {
 		(*PeerMessage_React)(nil),
 		(*PeerMessage_Arrived)(nil),
 	}
-	file_control_proto_msgTypes[18].OneofWrappers = []any{
+	file_control_proto_msgTypes[19].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -5723,7 +5801,7 @@ func file_control_proto_init() {
 		(*PeerEvent_Limited)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[29].OneofWrappers = []any{
+	file_control_proto_msgTypes[30].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -5734,7 +5812,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   66,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -67,10 +67,11 @@ type connection struct {
 	lines   []offer.Section
 	version uint64
 	sources map[string]forward.Source
-	sent    map[forward.Source]bool // SSRCs named by the last offer
-	slots   map[string]*slot        // by mid
-	bySSRC  map[uint32]*slot        // by media and RTX SSRC
-	named   []uint32                // video SSRCs from before this connection
+	sent    map[forward.Source]bool        // SSRCs named by the last offer
+	slots   map[string]*slot               // by mid
+	bySSRC  map[uint32]*slot               // by media and RTX SSRC
+	named   []uint32                       // video SSRCs from before this connection
+	unused  map[string]*control.UnusedSlot // by mid, of the last offer
 	upAt    time.Time
 	up      bool // DTLS is up
 	dead    bool // failed or closed: only a new connection helps
@@ -163,6 +164,10 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	}
 	restarted, c.ufrag, c.lines = c.ufrag != o.Ufrag, o.Ufrag, o.Sections
 	c.named = namedVideo(message.GetSenders())
+	c.unused = map[string]*control.UnusedSlot{}
+	for _, s := range message.GetUnused() {
+		c.unused[s.GetMid()] = s
+	}
 	for _, s := range message.GetSenders() {
 		if source, ok := sourceOf(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSources {
 			c.sources[s.GetMid()] = source
@@ -205,7 +210,8 @@ func (c *connection) arrange(o *offer.Offer) {
 
 // newSlot needs mu.
 func (c *connection) newSlot(line *offer.Section) *slot {
-	s := &slot{ssrc: c.newSSRC(), audio: line.Audio, stream: c.newStream(line.Audio)}
+	unused := c.unused[line.MID]
+	s := &slot{ssrc: c.newSSRC(unused.GetSsrc()), audio: line.Audio, stream: c.newStream(line.Audio)}
 	c.bySSRC[s.ssrc] = s
 	writer := c.conn.Writer(c.batch, !line.Audio)
 	cfg := forward.SlotConfig{
@@ -218,7 +224,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 			cfg.Repeat = writer.Repeat
 		}
 		if codec.RTXPayloadType != 0 && s.rtx == 0 {
-			s.rtx = c.newSSRC()
+			s.rtx = c.newSSRC(unused.GetRtxSsrc())
 			c.bySSRC[s.rtx] = s
 		}
 	}
@@ -248,10 +254,11 @@ func (c *connection) newStream(audio bool) string {
 	}
 }
 
-// newSSRC is random (RFC 3550 section 8). It needs mu.
-func (c *connection) newSSRC() uint32 {
-	for {
-		if ssrc := rand.Uint32(); ssrc != 0 && c.bySSRC[ssrc] == nil {
+// newSSRC is the one that the client knows, else random (RFC 3550 section 8), and unused here. For a stream that carried packets
+// another is taken: its numbers begin anew. It needs mu.
+func (c *connection) newSSRC(known uint32) uint32 {
+	for ssrc := known; ; ssrc = rand.Uint32() {
+		if ssrc != 0 && c.bySSRC[ssrc] == nil {
 			return ssrc
 		}
 	}

@@ -110,6 +110,25 @@ func TestLayersThatTheClientNamedNeedNoExtensions(t *testing.T) {
 	eventually(t, "bob sees a layer of alice", func() bool { return bob.seesOneOf("pqr") })
 }
 
+func TestUnusedSlotsKeepTheirSSRCs(t *testing.T) {
+	s := newStage(t, "one")
+	e, _ := s.attach("room", "alice", 1)
+	message := newMediaClient(t, 'a', true, 3).offerMessage(nil)
+	message.Unused = []*control.UnusedSlot{{Mid: "3", Ssrc: 41, RtxSsrc: 42}, {Mid: "5", Ssrc: 41, RtxSsrc: 43}, {Mid: "9", Ssrc: 44}}
+	e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: message}})
+	groups := map[string]string{}
+	for _, section := range strings.Split(e.awaitAnswer(message.GetId()), "m=") {
+		_, rest, _ := strings.Cut(section, "a=mid:")
+		mid, rest, _ := strings.Cut(rest, "\r\n")
+		_, rest, _ = strings.Cut(rest, "a=ssrc-group:FID ")
+		groups[mid], _, _ = strings.Cut(rest, "\r\n")
+	}
+	// Two slots cannot have the same.
+	if one, two, ok := strings.Cut(groups["5"], " "); groups["3"] != "41 42" || !ok || one == "41" || two != "43" {
+		t.Errorf("SSRCs and those of retransmissions by mid: %v", groups)
+	}
+}
+
 func TestAnswersNameEverySlot(t *testing.T) {
 	s := newStage(t, "one")
 	e, _ := s.attach("room", "alice", 1)

@@ -92,6 +92,9 @@ func offerMessage(o *wire.Offer, known []*control.Slot) *control.PeerMessage {
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
 		return &control.Sender{Mid: s.Mid, Source: controlSource(s.Source), Rid: s.Rid, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC}
 	})
+	offer.Unused = each(o.Unused, func(s wire.UnusedSlot) *control.UnusedSlot {
+		return &control.UnusedSlot{Mid: s.Mid, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC}
+	})
 	if !o.Fresh {
 		offer.Slots = known
 	}

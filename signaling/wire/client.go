@@ -25,6 +25,7 @@ type Offer struct {
 	Fresh   bool         `json:"fresh"` // from a new RTCPeerConnection
 	Senders List[Sender] `json:"senders"`
 	Slots   []Slot       `json:"slots,omitempty"`
+	Unused  []UnusedSlot `json:"unused,omitempty"`
 }
 
 // View is what the page shows, most important first.

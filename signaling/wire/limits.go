@@ -28,6 +28,7 @@ func (m *Offer) validate() error {
 		text("sdp", m.SDP, 1, maxSDPBytes),
 		count("senders", len(m.Senders), maxSenders),
 		count("slots", len(m.Slots), maxSlots),
+		count("unused", len(m.Unused), maxSlots),
 	)
 	if err != nil {
 		return err
@@ -39,6 +40,11 @@ func (m *Offer) validate() error {
 	}
 	for _, s := range m.Slots {
 		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.Unused {
+		if err := text("mid", s.Mid, 1, maxMidBytes); err != nil {
 			return err
 		}
 	}

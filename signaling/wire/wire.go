@@ -120,6 +120,13 @@ type Sender struct {
 	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
 }
 
+// UnusedSlot is a receiving m-line on which nothing has come, as the last answer named it.
+type UnusedSlot struct {
+	Mid     string `json:"mid"`
+	SSRC    uint32 `json:"ssrc"`
+	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
+}
+
 // Stream is somebody's source.
 type Stream struct {
 	Peer   PeerID `json:"peer"`

@@ -42,3 +42,16 @@ export function scalableLayers(scalabilityMode) {
 function layer(rid, scaleResolutionDownBy, maxBitrate, active = true) {
   return { rid, scaleResolutionDownBy, maxBitrate, active };
 }
+
+/**
+ * @param {RTCRtpSender} sender
+ * @param {MediaStreamTrack} track
+ */
+export async function fitLayers(sender, track) {
+  const parameters = sender.getParameters();
+  if (!(parameters.encodings?.length > 1)) return;
+  const { width = 0, height = 0 } = track.getSettings();
+  const wanted = new Map(layersFor(width, height).map((layer) => [layer.rid, layer]));
+  for (const encoding of parameters.encodings) Object.assign(encoding, wanted.get(encoding.rid ?? ''));
+  await sender.setParameters(parameters);
+}

@@ -30,7 +30,7 @@ class OneAttempt {
 
   /** @returns {import('./restart-policy.js').Step} */
   first() {
-    return { how: 'live', attempt: 1, waitMs: 0, limitMs: this.limitMs, alarm: false };
+    return { how: 'live', iceRestart: false, attempt: 1, waitMs: 0, limitMs: this.limitMs, alarm: false };
   }
 
   /**

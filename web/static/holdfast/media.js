@@ -256,7 +256,7 @@ export class Media extends EventTarget {
     const frozen = new Set(this.#monitor.frozen);
     if (!isRepair(reason)) this.#monitor.reset();
     const current = this.#connections.usable;
-    const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
+    const policy = new RestartPolicy({ canMove: canMove && current !== null, keepsIce: reason === 'moved', attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
     if (current) this.#connections.restore(current);
@@ -338,7 +338,9 @@ export class Media extends EventTarget {
     return {
       make: () => this.#connections.replace(),
       socketOpen: this.#options.socketOpen,
-      ask: (transport, sdp, fresh, signal) => this.offers.ask({ sdp, fresh, senders: this.#connections.senders(transport, sdp, fresh), slots: this.slots }, signal),
+      ask: (transport, sdp, fresh, signal) => this.offers.ask({
+        sdp, fresh, senders: this.#connections.senders(transport, sdp, fresh), slots: this.slots, unused: fresh ? [] : transport.unused(this.#slots.used),
+      }, signal),
       mediaExpected: () => (reason === 'moved' || reason === 'lost') && this.#gap.expects,
       began: (step) => {
         emit(this, 'attempt', { reason, node: this.#node, epoch: this.#epoch, step });

@@ -95,7 +95,7 @@ export class Move {
     this.#secured = false;
     let offer;
     try {
-      offer = await transport.offer({ iceRestart: !fresh });
+      offer = await transport.offer({ iceRestart: step.iceRestart });
     } catch (error) {
       if (signal.aborted) throw new Aborted();
       return 'rejected'; // This connection makes no offers any more.
@@ -113,7 +113,7 @@ export class Move {
       await offer.set();
     } catch {
       this.#check();
-      return offer.prepared ? 'timeout' : 'rejected'; // One that was made in advance may be out of date.
+      return 'rejected';
     }
     try {
       await transport.accept(this.#around.read(answer, step));

@@ -29,7 +29,8 @@ export const VERSION = 1;
 
 /** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean}} Join */
 /** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number}} Resume */
-/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[]}} Offer */
+/** @typedef {{mid: string, ssrc: number, rtxSsrc: number}} UnusedSlot rtxSsrc is 0 without retransmission */
+/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[]}} Offer */
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /**

@@ -5,7 +5,7 @@
  * Nothing arrived in time, the browser rejected the answer, or the server the offer.
  * @typedef {'timeout' | 'rejected'} Failure
  */
-/** @typedef {{how: How, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
+/** @typedef {{how: How, iceRestart: boolean, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
 
 /** There is no last one: the network may come back at any time. */
 const CEILING_MS = 10000;
@@ -14,19 +14,22 @@ const CEILING_MS = 10000;
 const QUIET_FAILURES = 2;
 
 /**
- * Restarts of the live connection first, then new connections, slower and slower. After a rejected answer the
- * connection stays in have-local-offer, where another restart would be rejected too: a new one at once.
+ * Restarts of the live connection first, then new connections, slower and slower. The first restart may keep the addresses of the
+ * browser (`keepsIce`), which is quicker by what gathering them takes; they may be what is wrong, so later ones restart ICE. After a rejected
+ * answer the connection stays in have-local-offer, where another restart would be rejected too: a new one at once.
  */
 export class RestartPolicy {
   #canMove;
+  #keepsIce;
   #attempts;
   #attemptMs;
   #attempt = 0;
   #fresh = 0;
 
-  /** @param {{canMove: boolean, attempts?: number, attemptMs?: number}} options */
-  constructor({ canMove, attempts = 3, attemptMs = 4000 }) {
+  /** @param {{canMove: boolean, keepsIce?: boolean, attempts?: number, attemptMs?: number}} options */
+  constructor({ canMove, keepsIce = false, attempts = 3, attemptMs = 4000 }) {
     this.#canMove = canMove;
+    this.#keepsIce = keepsIce;
     // A server cannot make the client hang or hammer.
     this.#attempts = Math.min(Math.max(Math.floor(attempts), 0), 10);
     this.#attemptMs = Math.min(Math.max(attemptMs, 500), 15000);
@@ -49,7 +52,8 @@ export class RestartPolicy {
   /** @returns {Step} */
   #restart() {
     this.#attempt++;
-    return { how: 'restart', attempt: this.#attempt, waitMs: 0, limitMs: this.#attemptMs, alarm: false };
+    const iceRestart = !this.#keepsIce || this.#attempt > 1;
+    return { how: 'restart', iceRestart, attempt: this.#attempt, waitMs: 0, limitMs: this.#attemptMs, alarm: false };
   }
 
   /** @returns {Step} */
@@ -59,6 +63,7 @@ export class RestartPolicy {
     this.#attempt++;
     return {
       how: 'new-connection',
+      iceRestart: false,
       attempt: this.#attempt,
       waitMs,
       limitMs: this.#attemptMs,

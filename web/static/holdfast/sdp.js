@@ -37,6 +37,22 @@ export function turnedByBrowser(sdp) {
 }
 
 /**
+ * No node reads the browser's addresses.
+ * @param {string} sdp
+ */
+export function withoutCandidates(sdp) {
+  return sdp.replace(/^a=(candidate:.*|end-of-candidates)\r?\n/gm, '');
+}
+
+/**
+ * Without what differs in every offer.
+ * @param {string} sdp
+ */
+export function withoutOrigin(sdp) {
+  return withoutCandidates(sdp).replace(/^o=.*$/m, '');
+}
+
+/**
  * The same for as long as one connection answers.
  * @param {string} sdp
  * @returns {string} empty when there is none
@@ -102,4 +118,22 @@ export function withSoundRepair(sdp) {
     if (!section.startsWith('m=audio') || !type || section.includes(line)) return section;
     return section.replace(new RegExp(`^a=rtpmap:${type} .*\r\n`, 'm'), `$&${line}`);
   }).join('');
+}
+
+/**
+ * The first SSRC of each m-line, with that of its retransmissions (0 without).
+ * @param {string} sdp
+ * @param {ReadonlySet<string>} mids
+ */
+export function namedSsrcs(sdp, mids) {
+  return sections(sdp).filter(({ mid }) => mids.has(mid)).flatMap((section) => ssrcs(section).slice(0, 1).map((names) => ({ mid: section.mid, ...names })));
+}
+
+/**
+ * A port beside that of the first candidate, where nobody answers. Its priority is the highest, else a browser would drop it at once.
+ * @param {string} sdp
+ */
+export function unusedCandidate(sdp) {
+  const [, address, port] = /^a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/m.exec(sdp) ?? [];
+  return address ? `candidate:unused 1 udp ${2 ** 31 - 1} ${address} ${Number(port) ^ 1} typ host` : '';
 }

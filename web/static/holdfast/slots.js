@@ -32,6 +32,8 @@ export class SlotTable {
   #slots = [];
   /** @type {Map<string, Lane>} */
   #lanes = new Map();
+  /** @type {Set<string>} */
+  #used = new Set();
   /**
    * By slotKey; `forget` drops a leaver's.
    * @type {Map<string, MediaStream>}
@@ -41,6 +43,11 @@ export class SlotTable {
   /** As the server last said it. */
   get slots() {
     return this.#slots.map((slot) => ({ ...slot }));
+  }
+
+  /** @returns {ReadonlySet<string>} mids of this connection that carried somebody at any time */
+  get used() {
+    return this.#used;
   }
 
   /**
@@ -60,7 +67,7 @@ export class SlotTable {
    * @param {Lane[]} lanes
    */
   bind(lanes) {
-    this.#lanes = new Map(lanes.map((lane) => [lane.mid, lane]));
+    this.#connect(lanes);
     for (const slot of this.#slots) {
       if (slot.peer !== '') this.#fill(slot);
     }
@@ -72,7 +79,7 @@ export class SlotTable {
    * @param {Slot[]} slots
    */
   rebind(lanes, slots) {
-    this.#lanes = new Map(lanes.map((lane) => [lane.mid, lane]));
+    this.#connect(lanes);
     return this.apply(slots);
   }
 
@@ -144,8 +151,15 @@ export class SlotTable {
       .map((slot) => [slotKey(slot.peer, slot.source), slot]));
   }
 
+  /** @param {Lane[]} lanes of a new connection */
+  #connect(lanes) {
+    this.#lanes = new Map(lanes.map((lane) => [lane.mid, lane]));
+    this.#used.clear();
+  }
+
   /** @param {Slot} slot */
   #fill(slot) {
+    this.#used.add(slot.mid);
     const lane = this.#lanes.get(slot.mid);
     if (!lane || slot.source === '') return;
     const stream = this.stream(slot.peer, slot.source);

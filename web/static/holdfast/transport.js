@@ -2,8 +2,9 @@
 // that, audio slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
 // channels.
 
-import { layersFor, scalableLayers } from './layers.js';
-import { fingerprint, sessionId, turnedByBrowser, withSoundRepair, withStereo } from './sdp.js';
+import { preferCodecs, scalableCodecs } from './codecs.js';
+import { fitLayers, layersFor, scalableLayers } from './layers.js';
+import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, unusedCandidate, withoutCandidates, withoutOrigin, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
 import { learnWays } from './ways.js';
 
@@ -14,32 +15,12 @@ import { learnWays } from './ways.js';
 /** @typedef {{id: number, iceServers: () => RTCIceServer[], screenAudio: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
 
 /**
- * It may be sent before it is `set`. `prepared`: it was made in advance.
- * @typedef {{sdp: string, set: () => Promise<void>, prepared: boolean}} MadeOffer
+ * It may be sent before it is `set`.
+ * @typedef {{sdp: string, set: () => Promise<void>}} MadeOffer
  */
 
 /** A moment of `disconnected` is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
-
-/**
- * Preferred first. A short list keeps an offer with many slots small.
- * @type {Record<string, string[]>}
- */
-const codecs = {
-  audio: ['audio/red', 'audio/opus'],
-  video: ['video/VP8', 'video/H264', 'video/VP9', 'video/AV1', 'video/rtx'],
-};
-
-/**
- * Of the variants of a codec those that every media node takes.
- * @type {Record<string, RegExp>}
- */
-const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*profile-id=[^0])/, 'video/AV1': /^(?!.*profile=[^0])/ };
-
-const scalableCodecs = ['video/VP9', 'video/AV1'];
-
-/** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
-const opaque = ['audio/opus', 'video/VP8', 'video/VP9', 'video/rtx'];
 
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
 export class Transport extends EventTarget {
@@ -59,28 +40,42 @@ export class Transport extends EventTarget {
   #disconnectedTimer;
   #broken = false;
   #seen = { dtlsState: '', certificate: '' };
-  /** @type {ReadonlySet<number>} */
-  #ssrcs = new Set();
+  /**
+   * Packets by SSRC, as of the last look.
+   * @type {ReadonlyMap<number, number>}
+   */
+  #received = new Map();
   /** @type {import('./ways.js').Ways} */
   #ways = {};
   /**
-   * Of the last look at the statistics, and of the last one before the present ICE restart.
+   * Of the last look at the statistics: ids by type.
+   * @type {{all: ReadonlySet<string>, pairs: ReadonlySet<string>}}
+   */
+  #entries = { all: new Set(), pairs: new Set() };
+  /**
+   * Of the last look before the present offer, those that lead to another node.
    * @type {ReadonlySet<string>}
    */
-  #entries = new Set();
-  /** @type {ReadonlySet<string>} */
   #former = new Set();
-  #answered = { fingerprint: '', sessionId: '' };
+  #relayed = false;
+  #answered = { fingerprint: '', sessionId: '', sdp: '' };
+  /**
+   * Of the last answer, read in advance.
+   * @type {import('./protocol.js').UnusedSlot[]}
+   */
+  #slotNames = [];
   /**
    * Ends an open question for statistics.
    * @type {Set<() => void>}
    */
   #asking = new Set();
   /**
-   * Of the next ICE restart.
-   * @type {RTCSessionDescriptionInit | null}
+   * The SDP of an offer that was set in advance, for a move to another node.
+   * @type {string}
    */
-  #prepared = null;
+  #prepared = '';
+  /** The SDP of the last offer that was set. */
+  #offered = '';
   /** Grows when an earlier offer is out of date. */
   #era = 0;
 
@@ -138,21 +133,36 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Makes an offer, or takes the prepared one. An earlier unanswered offer is void then.
+   * Makes an offer, or takes the prepared one. An earlier unanswered offer is void then. Without an ICE restart another node
+   * is reached from the addresses that are known; behind a relay that is no longer named ICE restarts anyway.
    * @param {{iceRestart: boolean}} options
    * @returns {Promise<MadeOffer>}
    */
   async offer({ iceRestart }) {
-    const prepared = iceRestart ? this.#prepared : null;
+    const first = this.#pc.localDescription === null;
+    const restarts = !first && (iceRestart || this.#relayed && this.#hasOtherServers);
+    const prepared = restarts ? '' : this.#prepared;
     this.#outdate();
-    if (iceRestart) this.#configure();
-    if (iceRestart) this.#former = this.#entries;
-    const made = prepared ?? await this.#createOffer(iceRestart);
+    if (restarts) this.#configure();
+    this.#former = restarts ? this.#entries.all : this.#entries.pairs;
+    const sdp = prepared || await this.#createOffer(restarts);
     /** @type {Promise<void> | undefined} */
     let setting;
-    const set = () => (setting ??= this.#pc.setLocalDescription(made));
-    if (!iceRestart) await set(); // The m-lines of a first offer get their mids by it.
-    return { sdp: turnedByBrowser(made.sdp ?? ''), set, prepared: prepared !== null };
+    const set = () => {
+      if (!setting && !first && !restarts) this.#rouse();
+      return (setting ??= prepared ? Promise.resolve() : this.#setOffer(sdp));
+    };
+    if (first) await set(); // The m-lines of a first offer get their mids by it.
+    return { sdp: withoutCandidates(turnedByBrowser(sdp)), set };
+  }
+
+  /**
+   * Chromium looks for pairs to check every 250 ms while its path stands, and every 48 ms once a pair is new. One that leads nowhere
+   * gets it going before the answer comes.
+   */
+  #rouse() {
+    const candidate = unusedCandidate(this.#answered.sdp);
+    if (candidate) this.#pc.addIceCandidate({ candidate, sdpMLineIndex: 0 }).catch(() => {}); // It is only slower without.
   }
 
   #configuration() {
@@ -161,9 +171,13 @@ export class Transport extends EventTarget {
     return /** @type {RTCConfiguration} */ ({ iceServers, bundlePolicy: 'max-bundle' });
   }
 
+  get #hasOtherServers() {
+    return JSON.stringify(this.#iceServers()) !== this.#configured;
+  }
+
   /** Other servers are gathered from by an ICE restart only. Given earlier, they would make the next offer one. */
   #configure() {
-    if (JSON.stringify(this.#iceServers()) === this.#configured) return;
+    if (!this.#hasOtherServers) return;
     try {
       this.#pc.setConfiguration(this.#configuration());
     } catch {
@@ -171,27 +185,41 @@ export class Transport extends EventTarget {
     }
   }
 
-  /** Makes the next ICE restart's offer in advance: it takes the browser 20 ms, and more when everybody restarts at once. */
+  /**
+   * Makes the offer of the next move and sets it, in advance: it takes a browser 50 ms, and more when everybody moves at once. Its
+   * answer may be long in coming: without an ICE restart nothing changes by the offer.
+   */
   async prepare() {
-    if (this.#prepared || this.#pc.signalingState !== 'stable') return;
+    if (this.#prepared || this.broken || this.#answered.sdp === '') return;
     const era = this.#era;
     try {
-      const made = await this.#createOffer(true);
-      if (era === this.#era) this.#prepared = made;
+      const sdp = await this.#createOffer(false);
+      if (era !== this.#era) return;
+      const pending = this.#pc.pendingLocalDescription?.type === 'offer' ? this.#offered : '';
+      if (withoutOrigin(sdp) !== withoutOrigin(pending)) await this.#setOffer(sdp);
+      if (era !== this.#era) return;
+      this.#prepared = this.#offered;
+      this.#slotNames = namedSsrcs(this.#answered.sdp, new Set(this.lanes.map(({ mid }) => mid)));
     } catch {
-      // Closed, or a restart will meet the same and say so.
+      // Closed, or a move will meet the same and say so.
     }
   }
 
   /** @param {boolean} iceRestart */
   async #createOffer(iceRestart) {
-    const { type, sdp } = await this.#pc.createOffer({ iceRestart });
-    return { type, sdp: withStereo(withSoundRepair(sdp ?? '')) };
+    const { sdp } = await this.#pc.createOffer({ iceRestart });
+    return withStereo(withSoundRepair(sdp ?? ''));
+  }
+
+  /** @param {string} sdp */
+  #setOffer(sdp) {
+    this.#offered = sdp;
+    return this.#pc.setLocalDescription({ type: 'offer', sdp });
   }
 
   #outdate() {
     this.#era++;
-    this.#prepared = null;
+    this.#prepared = '';
   }
 
   /**
@@ -200,7 +228,7 @@ export class Transport extends EventTarget {
    * @param {string} sdp
    */
   async accept(sdp) {
-    const answered = { fingerprint: fingerprint(sdp), sessionId: sessionId(sdp) };
+    const answered = { fingerprint: fingerprint(sdp), sessionId: sessionId(sdp), sdp };
     const { fingerprint: before, sessionId: beforeId } = this.#answered;
     try {
       if (before === answered.fingerprint && before !== '' && beforeId !== answered.sessionId) {
@@ -209,6 +237,7 @@ export class Transport extends EventTarget {
       await this.#pc.setRemoteDescription({ type: 'answer', sdp });
       this.#ways = {};
       this.#answered = answered;
+      this.#slotNames = [];
     } catch (error) {
       this.#broken = true;
       throw error;
@@ -242,6 +271,16 @@ export class Transport extends EventTarget {
     return this.#given.has(source) && this.#given.get(source) === track;
   }
 
+  /**
+   * Receiving m-lines on which nothing has come, with their SSRCs. A node that keeps those spares the browser most of what an answer
+   * costs.
+   * @param {ReadonlySet<string>} used mids
+   * @returns {import('./protocol.js').UnusedSlot[]}
+   */
+  unused(used) {
+    return this.#slotNames.filter(({ mid, ssrc }) => !used.has(mid) && !this.#received.get(ssrc));
+  }
+
   /** @param {Source} source */
   hasSender(source) {
     return this.#senders.has(source);
@@ -252,9 +291,11 @@ export class Transport extends EventTarget {
     const report = new Map(await this.#report());
     const stats = readStats(report);
     this.#ways = learnWays(this.#ways, report, this.#pc.getConfiguration().iceServers?.some(({ urls }) => [urls].flat().some((url) => /^turns?:/.test(url))) ?? false, this.#former);
-    this.#entries = new Set(report.keys());
+    const pairs = [...report.values()].filter(({ type }) => type === 'candidate-pair').map(({ id }) => id);
+    this.#entries = { all: new Set(report.keys()), pairs: new Set(pairs) };
+    this.#relayed = stats.transport.path.relayed;
     this.#seen = stats.transport;
-    this.#ssrcs = new Set(stats.received.keys());
+    this.#received = stats.received;
     return stats;
   }
 
@@ -275,7 +316,7 @@ export class Transport extends EventTarget {
       iceState: this.iceState,
       certificate,
       answered: this.#answered.fingerprint,
-      ssrcs: this.#ssrcs,
+      ssrcs: new Set(this.#received.keys()),
     };
   }
 
@@ -355,8 +396,7 @@ export class Transport extends EventTarget {
    * @param {string} [without]
    */
   #prefer(transceiver, kind, without) {
-    const usable = codecs[kind].filter((mime) => mime !== without && (!this.#createTransform || opaque.includes(mime)));
-    preferCodecs(transceiver, kind, [...usable.filter((mime) => mime === this.#videoCodec), ...usable.filter((mime) => mime !== this.#videoCodec)]);
+    preferCodecs(transceiver, kind, { first: this.#videoCodec, without, opaque: this.#createTransform !== undefined });
   }
 
   #onIceState() {
@@ -368,39 +408,9 @@ export class Transport extends EventTarget {
 }
 
 /**
- * @param {RTCRtpSender} sender
- * @param {MediaStreamTrack} track
- */
-async function fitLayers(sender, track) {
-  const parameters = sender.getParameters();
-  if (!(parameters.encodings?.length > 1)) return;
-  const { width = 0, height = 0 } = track.getSettings();
-  const wanted = new Map(layersFor(width, height).map((layer) => [layer.rid, layer]));
-  for (const encoding of parameters.encodings) Object.assign(encoding, wanted.get(encoding.rid ?? ''));
-  await sender.setParameters(parameters);
-}
-
-/**
  * @param {RTCRtpSender | RTCRtpReceiver} end
  * @param {object | null | undefined} transform
  */
 function transformWith(end, transform) {
   if (transform) Object.assign(end, { transform });
-}
-
-/**
- * @param {RTCRtpTransceiver} transceiver
- * @param {'audio' | 'video'} kind
- * @param {string[]} wanted
- */
-function preferCodecs(transceiver, kind, wanted) {
-  const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
-  const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
-    && (variants[mime]?.test(sdpFmtpLine) ?? true)));
-  if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
-  try {
-    transceiver.setCodecPreferences(chosen);
-  } catch {
-    // A longer offer is all that comes of it.
-  }
 }

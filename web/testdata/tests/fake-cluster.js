@@ -186,7 +186,7 @@ export class FakeCluster {
       return;
     }
     let sdp = await node.answer(offer);
-    if (this.unreachable) sdp = sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 9');
+    if (this.unreachable) sdp = sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 1049');
     this.say({ type: 'answer', id: offer.id, sdp, ...place });
     // As a node does that makes one slot after the other.
     if (place.epoch === this.epoch && !offer.fresh) this.say({ type: 'slots', slots: this.slots().slice(0, 1), epoch: place.epoch });

@@ -196,45 +196,71 @@ test('a connection that is closed leaves no question for statistics open', async
   equal([(await asked).received.size, (await transport.stats()).received.size], [0, 0]);
 });
 
-test('the offer of a restart is made in advance, and made anew when it is out of date', async ({ cleanup }) => {
+test('the offer of a move is set in advance, and made anew when it is out of date', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
   const other = new RTCPeerConnection();
-  const { createOffer } = RTCPeerConnection.prototype;
-  let made = 0;
+  const { addIceCandidate, createOffer, setLocalDescription } = RTCPeerConnection.prototype;
+  let [made, set] = [0, 0];
+  const added = [];
+  RTCPeerConnection.prototype.addIceCandidate = async ({ candidate }) => added.push(candidate);
   RTCPeerConnection.prototype.createOffer = function (...args) {
     made++;
     return createOffer.apply(this, args);
   };
+  RTCPeerConnection.prototype.setLocalDescription = function (...args) {
+    if (this !== other) set++;
+    return setLocalDescription.apply(this, args);
+  };
   cleanup(() => {
-    RTCPeerConnection.prototype.createOffer = createOffer;
+    Object.assign(RTCPeerConnection.prototype, { addIceCandidate, createOffer, setLocalDescription });
     transport.close();
     other.close();
   });
-  const negotiate = async ({ sdp, set }) => {
-    await set();
-    await other.setRemoteDescription({ type: 'offer', sdp });
+  const userOf = (sdp) => /^a=ice-ufrag:(.*)/m.exec(sdp)[1];
+  const negotiate = async (offer) => {
+    await offer.set();
+    await other.setRemoteDescription({ type: 'offer', sdp: offer.sdp });
     await other.setLocalDescription();
-    await transport.accept(other.localDescription.sdp);
-    return /^a=ice-ufrag:(.*)/m.exec(sdp)[1];
+    await transport.accept(other.localDescription.sdp.replace(/^a=ice-ufrag/m, 'a=candidate:1 1 udp 2130706431 127.0.0.1 40000 typ host\r\n$&'));
+    return userOf(offer.sdp);
   };
-  const users = new Set([await negotiate(await transport.offer({ iceRestart: false }))]);
+  await transport.prepare();
+  equal([made, set], [0, 0], 'nothing before the first answer');
+  const user = await negotiate(await transport.offer({ iceRestart: false }));
   await transport.prepare();
   await transport.prepare();
-  equal(made, 2, 'offers, one of them in advance');
-  const early = await transport.offer({ iceRestart: true });
-  equal([made, early.prepared], [2, true], 'the one that was there');
-  users.add(await negotiate(early));
+  equal([made, set], [2, 2], 'offers, one of them in advance');
+  const early = await transport.offer({ iceRestart: false });
+  equal([await negotiate(early), made, set], [user, 2, 2], 'the one that was there, with the ICE user of before');
+  ok(!early.sdp.includes('a=candidate'), 'no addresses are sent');
+  equal(added, ['candidate:unused 1 udp 2147483647 127.0.0.1 40001 typ host'], 'a pair that makes the browser look');
   await transport.prepare();
   await transport.setTrack('camera', null);
-  const late = await transport.offer({ iceRestart: true });
-  equal([made, late.prepared], [4, false], 'one after the change');
-  users.add(await negotiate(late));
+  await transport.prepare();
+  equal([made, set], [4, 3], 'an equal one is not set again');
+  const restart = await transport.offer({ iceRestart: true });
+  const second = await negotiate(restart);
+  ok(second !== user && made === 5 && set === 4 && added.length === 1, 'an ICE restart takes the place of what was set in advance');
   const preparing = transport.prepare();
-  const overtaken = await transport.offer({ iceRestart: true });
+  const overtaken = await transport.offer({ iceRestart: false });
   await preparing;
-  users.add(await negotiate(overtaken));
-  equal((await transport.offer({ iceRestart: true })).prepared, false, 'one that an offer has overtaken is not kept');
-  equal(users.size, 4, 'ICE users');
+  equal(await negotiate(overtaken), second, 'an offer while one is prepared');
+});
+
+test('slots that nothing came on are named with their SSRCs', async ({ cleanup }) => {
+  const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 2 });
+  const other = new RTCPeerConnection();
+  cleanup(() => [transport, other].forEach((each) => each.close()));
+  const { sdp, set } = await transport.offer({ iceRestart: false });
+  await set();
+  await other.setRemoteDescription({ type: 'offer', sdp });
+  await other.setLocalDescription();
+  await transport.accept(other.localDescription.sdp.split(/^(?=m=)/m).map((section) => {
+    const mid = /^a=mid:([45])/m.exec(section)?.[1];
+    return section + (mid ? `a=ssrc-group:FID ${mid}1 ${mid}2\r\na=ssrc:${mid}1 cname:x\r\na=ssrc:${mid}2 cname:x\r\n` : '');
+  }).join(''));
+  await transport.prepare();
+  equal(transport.unused(new Set(['4'])), [{ mid: '5', ssrc: 51, rtxSsrc: 52 }]);
 });
 
 const golden = ['answer', 'bye', 'chat', 'connected', 'error', 'joined', 'muted-by', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'permissions', 'pong', 'presence', 'reactions', 'reoffer', 'restart', 'resumed', 'roster', 'slots', 'speakers', 'unmute-asked'];

@@ -1,0 +1,40 @@
+// Which codecs a connection names, and in which order.
+
+/**
+ * Preferred first. A short list keeps an offer with many slots small.
+ * @type {Record<string, string[]>}
+ */
+const codecs = {
+  audio: ['audio/red', 'audio/opus'],
+  video: ['video/VP8', 'video/H264', 'video/VP9', 'video/AV1', 'video/rtx'],
+};
+
+/**
+ * Of the variants of a codec those that every media node takes.
+ * @type {Record<string, RegExp>}
+ */
+const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*profile-id=[^0])/, 'video/AV1': /^(?!.*profile=[^0])/ };
+
+export const scalableCodecs = ['video/VP9', 'video/AV1'];
+
+/** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
+const opaque = ['audio/opus', 'video/VP8', 'video/VP9', 'video/rtx'];
+
+/**
+ * @param {RTCRtpTransceiver} transceiver
+ * @param {'audio' | 'video'} kind
+ * @param {{first: string, without?: string, opaque: boolean}} options MIME types; `opaque`: a transform changes the frames
+ */
+export function preferCodecs(transceiver, kind, { first, without, opaque: transformed }) {
+  const usable = codecs[kind].filter((mime) => mime !== without && (!transformed || opaque.includes(mime)));
+  const wanted = [...usable.filter((mime) => mime === first), ...usable.filter((mime) => mime !== first)];
+  const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
+  const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
+    && (variants[mime]?.test(sdpFmtpLine) ?? true)));
+  if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
+  try {
+    transceiver.setCodecPreferences(chosen);
+  } catch {
+    // A longer offer is all that comes of it.
+  }
+}

@@ -110,7 +110,7 @@ type View struct {
 // At least rejoinEvery.
 const absentFor = 30 * time.Second
 
-// Absent: a view settled for absentFor has the boot neither live nor gone.
+// Absent means that a view settled for absentFor has the boot neither live nor gone.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }

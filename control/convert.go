@@ -63,7 +63,7 @@ type Hello struct {
 	Capabilities string // sorted, separated by commas
 }
 
-// Value's errors wrap pin.ErrCorrupt.
+// Value returns errors that wrap pin.ErrCorrupt.
 func (x *Heartbeat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
 	// Names have a pin's rules.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrRefused: the kernel refused. That alone proves no death.
+// ErrRefused means that the kernel refused. That alone proves no death.
 var ErrRefused = errors.New("connection refused")
 
 var errDialedOnce = errors.New("the connection of a hello is dialed once")

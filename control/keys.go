@@ -164,7 +164,7 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// IsZero: no key.
+// IsZero means no key.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
 // GossipKeys are for AES-256; the first encrypts.

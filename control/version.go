@@ -8,7 +8,7 @@ import (
 // Protocol is the control port's version. Raise it when a newer end needs what an older one ignores.
 const Protocol = 1
 
-// CapabilityLiveMove: rooms move between living nodes. Arrived, Settled and Drain are understood.
+// CapabilityLiveMove means that rooms move between living nodes: Arrived, Settled and Drain are understood.
 const CapabilityLiveMove = "live-move"
 
 // Capabilities are this program's.

@@ -21,7 +21,7 @@ func New(perSecond float64, burst int) *Limiter {
 	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
-// Next: whether to write, and how many lines were not.
+// Next returns whether to write, and how many lines were not.
 func (l *Limiter) Next() (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ var (
 	ErrNobodyThere = errors.New("nobody listens there")
 )
 
-// NoHeadroomError: no node can take the room.
+// NoHeadroomError means that no node can take the room.
 type NoHeadroomError struct {
 	Need headroom.Egress
 	Best headroom.Egress // largest free egress

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrNoPin: there is nothing to move.
+// ErrNoPin means that there is nothing to move.
 var ErrNoPin = errors.New("the room is open nowhere")
 
 // TargetError says why a room cannot move to the named node.

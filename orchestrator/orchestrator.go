@@ -144,7 +144,7 @@ func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	}
 }
 
-// Opened: load reports from chargedInReport on include the room, so its reservation ends.
+// Opened means that load reports from chargedInReport on include the room, so its reservation ends.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrFenced: a higher pin exists.
+// ErrFenced means that a higher pin exists.
 var ErrFenced = errors.New("a higher pin of this room exists")
 
-// ErrUnconfirmed: the owner cannot tell whether its pin is current, and takes nobody new.
+// ErrUnconfirmed means that the owner cannot tell whether its pin is current, and takes nobody new.
 var ErrUnconfirmed = errors.New("the pin of this room cannot be confirmed now")
 
-// ErrMissing: the store has nothing, a lower pin or damage. Place the room again.
+// ErrMissing means that the store has nothing, a lower pin or damage. Place the room again.
 var ErrMissing = errors.New("this pin does not stand")
 
 // FencedError has the higher pin.

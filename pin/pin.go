@@ -24,7 +24,7 @@ type Fence struct {
 
 const freshBit = 1 << 63
 
-// Fresh: the pin was claimed on an absent key. An owner whose pin the store lost may reclaim from it.
+// Fresh means that the pin was claimed on an absent key. An owner whose pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.
@@ -35,10 +35,10 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores: f's maker cannot have known the lower fence g. Every move raises the epoch.
+// Ignores means that f's maker cannot have known the lower fence g. Every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
-// IsZero: no pin.
+// IsZero means no pin.
 func (f Fence) IsZero() bool { return f == Fence{} }
 
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
@@ -54,5 +54,5 @@ type Pin struct {
 	Control string      `json:"control"` // host:port
 }
 
-// IsZero: no placement.
+// IsZero means no placement.
 func (p Pin) IsZero() bool { return p == Pin{} }

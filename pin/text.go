@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrCorrupt: no version wrote this text.
+// ErrCorrupt means that no version wrote this text.
 var ErrCorrupt = errors.New("corrupt pin")
 
-// ErrLater: a later version's pin, to be left alone.
+// ErrLater means a later version's pin, to be left alone.
 var ErrLater = errors.New("this room runs on newer nodes than this one")
 
 const textVersion = "1"

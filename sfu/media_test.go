@@ -117,7 +117,7 @@ func TestUnusedSlotsKeepTheirSSRCs(t *testing.T) {
 	message.Unused = []*control.UnusedSlot{{Mid: "3", Ssrc: 41, RtxSsrc: 42}, {Mid: "5", Ssrc: 41, RtxSsrc: 43}, {Mid: "9", Ssrc: 44}}
 	e.send(&control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: message}})
 	groups := map[string]string{}
-	for _, section := range strings.Split(e.awaitAnswer(message.GetId()), "m=") {
+	for section := range strings.SplitSeq(e.awaitAnswer(message.GetId()), "m=") {
 		_, rest, _ := strings.Cut(section, "a=mid:")
 		mid, rest, _ := strings.Cut(rest, "\r\n")
 		_, rest, _ = strings.Cut(rest, "a=ssrc-group:FID ")

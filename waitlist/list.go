@@ -124,7 +124,7 @@ func (r *line) deadPin(now time.Time, l *List) string {
 	return ""
 }
 
-// Owed: the room's media node owes the store its roster.
+// Owed means that the room's media node owes the store its roster.
 type Owed struct {
 	Room ring.RoomID
 	Pin  string

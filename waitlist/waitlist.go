@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// NoCap: anybody may enter.
+// NoCap means that anybody may enter.
 const NoCap = -1
 
-// CheckInEvery: who misses ten check-ins is dropped.
+// CheckInEvery is the pace: who misses ten check-ins is dropped.
 const CheckInEvery = time.Second
 
 // ErrDoor comes with a pin: the room's cap decides who enters.

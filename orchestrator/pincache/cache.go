@@ -55,7 +55,7 @@ func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// IsRecent: the store showed p within that time.
+// IsRecent means that the store showed p within that time.
 func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := c.get(room)
 	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within

@@ -45,14 +45,6 @@ export function withoutCandidates(sdp) {
 }
 
 /**
- * Without what differs in every offer.
- * @param {string} sdp
- */
-export function withoutOrigin(sdp) {
-  return withoutCandidates(sdp).replace(/^o=.*$/m, '');
-}
-
-/**
  * The same for as long as one connection answers.
  * @param {string} sdp
  * @returns {string} empty when there is none

@@ -4,7 +4,7 @@
 
 import { preferCodecs, scalableCodecs } from './codecs.js';
 import { fitLayers, layersFor, scalableLayers } from './layers.js';
-import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, unusedCandidate, withoutCandidates, withoutOrigin, withSoundRepair, withStereo } from './sdp.js';
+import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, unusedCandidate, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
 import { learnWays } from './ways.js';
 
@@ -69,13 +69,8 @@ export class Transport extends EventTarget {
    * @type {Set<() => void>}
    */
   #asking = new Set();
-  /**
-   * The SDP of an offer that was set in advance, for a move to another node.
-   * @type {string}
-   */
+  /** The SDP of the next move's offer. */
   #prepared = '';
-  /** The SDP of the last offer that was set. */
-  #offered = '';
   /** Grows when an earlier offer is out of date. */
   #era = 0;
 
@@ -150,7 +145,7 @@ export class Transport extends EventTarget {
     let setting;
     const set = () => {
       if (!setting && !first && !restarts) this.#rouse();
-      return (setting ??= prepared ? Promise.resolve() : this.#setOffer(sdp));
+      return (setting ??= this.#pc.setLocalDescription({ type: 'offer', sdp }));
     };
     if (first) await set(); // The m-lines of a first offer get their mids by it.
     return { sdp: withoutCandidates(turnedByBrowser(sdp)), set };
@@ -185,20 +180,14 @@ export class Transport extends EventTarget {
     }
   }
 
-  /**
-   * Makes the offer of the next move and sets it, in advance: it takes a browser 50 ms, and more when everybody moves at once. Its
-   * answer may be long in coming: without an ICE restart nothing changes by the offer.
-   */
+  /** Makes the offer of the next move in advance: it takes the browser 20 ms, and more when everybody moves at once. */
   async prepare() {
-    if (this.#prepared || this.broken || this.#answered.sdp === '') return;
+    if (this.#prepared || this.#pc.signalingState !== 'stable') return;
     const era = this.#era;
     try {
       const sdp = await this.#createOffer(false);
       if (era !== this.#era) return;
-      const pending = this.#pc.pendingLocalDescription?.type === 'offer' ? this.#offered : '';
-      if (withoutOrigin(sdp) !== withoutOrigin(pending)) await this.#setOffer(sdp);
-      if (era !== this.#era) return;
-      this.#prepared = this.#offered;
+      this.#prepared = sdp;
       this.#slotNames = namedSsrcs(this.#answered.sdp, new Set(this.lanes.map(({ mid }) => mid)));
     } catch {
       // Closed, or a move will meet the same and say so.
@@ -209,12 +198,6 @@ export class Transport extends EventTarget {
   async #createOffer(iceRestart) {
     const { sdp } = await this.#pc.createOffer({ iceRestart });
     return withStereo(withSoundRepair(sdp ?? ''));
-  }
-
-  /** @param {string} sdp */
-  #setOffer(sdp) {
-    this.#offered = sdp;
-    return this.#pc.setLocalDescription({ type: 'offer', sdp });
   }
 
   #outdate() {

@@ -196,23 +196,19 @@ test('a connection that is closed leaves no question for statistics open', async
   equal([(await asked).received.size, (await transport.stats()).received.size], [0, 0]);
 });
 
-test('the offer of a move is set in advance, and made anew when it is out of date', async ({ cleanup }) => {
+test('the offer of a move is made in advance, and made anew when it is out of date', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
   const other = new RTCPeerConnection();
-  const { addIceCandidate, createOffer, setLocalDescription } = RTCPeerConnection.prototype;
-  let [made, set] = [0, 0];
+  const { addIceCandidate, createOffer } = RTCPeerConnection.prototype;
+  let made = 0;
   const added = [];
   RTCPeerConnection.prototype.addIceCandidate = async ({ candidate }) => added.push(candidate);
   RTCPeerConnection.prototype.createOffer = function (...args) {
     made++;
     return createOffer.apply(this, args);
   };
-  RTCPeerConnection.prototype.setLocalDescription = function (...args) {
-    if (this !== other) set++;
-    return setLocalDescription.apply(this, args);
-  };
   cleanup(() => {
-    Object.assign(RTCPeerConnection.prototype, { addIceCandidate, createOffer, setLocalDescription });
+    Object.assign(RTCPeerConnection.prototype, { addIceCandidate, createOffer });
     transport.close();
     other.close();
   });
@@ -224,23 +220,20 @@ test('the offer of a move is set in advance, and made anew when it is out of dat
     await transport.accept(other.localDescription.sdp.replace(/^a=ice-ufrag/m, 'a=candidate:1 1 udp 2130706431 127.0.0.1 40000 typ host\r\n$&'));
     return userOf(offer.sdp);
   };
-  await transport.prepare();
-  equal([made, set], [0, 0], 'nothing before the first answer');
   const user = await negotiate(await transport.offer({ iceRestart: false }));
   await transport.prepare();
   await transport.prepare();
-  equal([made, set], [2, 2], 'offers, one of them in advance');
+  equal(made, 2, 'offers, one of them in advance');
   const early = await transport.offer({ iceRestart: false });
-  equal([await negotiate(early), made, set], [user, 2, 2], 'the one that was there, with the ICE user of before');
+  equal([await negotiate(early), made], [user, 2], 'the one that was there, with the ICE user of before');
   ok(!early.sdp.includes('a=candidate'), 'no addresses are sent');
   equal(added, ['candidate:unused 1 udp 2147483647 127.0.0.1 40001 typ host'], 'a pair that makes the browser look');
   await transport.prepare();
   await transport.setTrack('camera', null);
-  await transport.prepare();
-  equal([made, set], [4, 3], 'an equal one is not set again');
+  equal(await negotiate(await transport.offer({ iceRestart: false })), user, 'one after the change');
   const restart = await transport.offer({ iceRestart: true });
   const second = await negotiate(restart);
-  ok(second !== user && made === 5 && set === 4 && added.length === 1, 'an ICE restart takes the place of what was set in advance');
+  ok(second !== user && made === 5 && added.length === 2, 'an ICE restart takes the place of what was made in advance, and is looked for at once');
   const preparing = transport.prepare();
   const overtaken = await transport.offer({ iceRestart: false });
   await preparing;

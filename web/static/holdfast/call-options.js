@@ -43,6 +43,7 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {() => boolean} isOpen
  * @property {(signal: AbortSignal) => Promise<void>} socketOpen
  * @property {boolean} canMove
+ * @property {boolean} keepsIce whether the browser is known to reach another node without an ICE restart
  * @property {number} audioSlots
  * @property {number} videoSlots
  * @property {boolean} simulcast
@@ -60,6 +61,6 @@ import { canMoveLiveConnection } from './capability.js';
  * @param {CallOptions} options
  */
 export function mediaOptions({ audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, videoCodec, scalabilityMode, createTransform, faults = {} }) {
-  const canMove = moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator));
-  return { canMove, audioSlots, videoSlots, simulcast, videoCodec, scalabilityMode, createTransform, faults };
+  const known = canMoveLiveConnection(/** @type {any} */ (navigator));
+  return { canMove: moveLive ?? known, keepsIce: known, audioSlots, videoSlots, simulcast, videoCodec, scalabilityMode, createTransform, faults };
 }

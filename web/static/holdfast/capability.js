@@ -1,6 +1,7 @@
-// Can this browser carry a live RTCPeerConnection to another media node? ICE and DTLS must be redone with
-// another certificate. Chromium does both on an ICE restart. Firefox never redoes DTLS: it reports `connected`
-// and decodes nothing. Unproven browsers count as unable: a new connection is right everywhere.
+// Can this browser carry a live RTCPeerConnection to another media node? ICE and DTLS must be redone with another
+// certificate. Chromium does both, even without an ICE restart. Firefox rejects another node's answer to an offer without
+// one; after one it never redoes DTLS: it reports `connected` and decodes nothing. Unproven browsers count as unable: a
+// new connection is right everywhere.
 
 /** Older ones were not tried. */
 const FIRST_CHROMIUM = 120;

@@ -256,7 +256,7 @@ export class Media extends EventTarget {
     const frozen = new Set(this.#monitor.frozen);
     if (!isRepair(reason)) this.#monitor.reset();
     const current = this.#connections.usable;
-    const policy = new RestartPolicy({ canMove: canMove && current !== null, keepsIce: reason === 'moved', attempts, attemptMs });
+    const policy = new RestartPolicy({ canMove: canMove && current !== null, keepsIce: reason === 'moved' && this.#options.keepsIce, attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
     if (current) this.#connections.restore(current);

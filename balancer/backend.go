@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
@@ -40,9 +41,7 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 
 func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logger) {
 	asker := readiness.New(every)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	look := func() {
 		sockets, err := asker.Count(ctx, b.address, readiness.Path)
 		if ctx.Err() != nil {
 			return
@@ -53,10 +52,7 @@ func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logg
 		if was := b.down.Swap(err != nil); was != (err != nil) {
 			log.Info("backend changed", "backend", b.address, "ready", err == nil, "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	look()
+	backoff.Every(ctx, every, look)
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -166,9 +167,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 
 // publishLoad leaves when nobody can use the node.
 func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave func()) error {
-	tick := time.NewTicker(reportEvery)
-	defer tick.Stop()
-	for {
+	report := func() {
 		n.media.Panics().Survives(n.log, "a load report broke", func() {
 			n.cluster.SetLoad(n.report())
 			if unreached.leaves(n.cluster.View(), time.Now()) {
@@ -176,12 +175,10 @@ func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave f
 				leave()
 			}
 		})
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	report()
+	backoff.Every(ctx, reportEvery, report)
+	return nil
 }
 
 func (n *sfuNode) report() cluster.Load {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
@@ -52,9 +53,7 @@ func (s *Server) countSockets(ctx context.Context) {
 	var even evenness
 	var report cluster.Load
 	asker := readiness.New(askReadyLimit)
-	tick := time.NewTicker(countEvery)
-	defer tick.Stop()
-	for {
+	count := func() {
 		own := uint32(max(s.sockets.Load(), 0))
 		if s.parts.Reports != nil && (own != report.Sockets || report.Seq == 0) {
 			report = cluster.Load{Seq: report.Seq + 1, Sockets: own}
@@ -72,12 +71,9 @@ func (s *Server) countSockets(ctx context.Context) {
 			}
 			s.shed(ctx, asker, even.excess(int(own), all, nodes), time.Now())
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	count()
+	backoff.Every(ctx, countEvery, count)
 }
 
 // checkEven is for balancers that do not count.

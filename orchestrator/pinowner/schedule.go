@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -118,16 +119,9 @@ func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 
 // A refresh may wait longer than a pause.
 func (own *Owner) watchPauses(ctx context.Context) {
-	ticker := time.NewTicker(heartbeatEvery)
-	defer ticker.Stop()
-	for {
-		own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	look := func() { own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause) }
+	look()
+	backoff.Every(ctx, heartbeatEvery, look)
 }
 
 func (own *Owner) noticePause() {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
@@ -142,18 +143,12 @@ func (t *Transport) of(user string) *Conn {
 }
 
 func (t *Transport) watch(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			for _, c := range t.list() {
-				t.on(c, now, (*Conn).settle)
-			}
+	backoff.Every(ctx, watchEvery, func() {
+		now := time.Now()
+		for _, c := range t.list() {
+			t.on(c, now, (*Conn).settle)
 		}
-	}
+	})
 }
 
 func (t *Transport) list() []*Conn {

@@ -3,7 +3,7 @@
 //
 // It promises:
 //   - A process that died on a reachable host is proven dead within milliseconds, by evidence that
-//     a drain, a proxy or a firewall cannot forge.
+//     a drain or a proxy cannot forge, nor a firewall unless it rejects all of the node's ports.
 //   - A node that gossip reports dead is believed dead only when it is silent here, too.
 //   - Every room with sockets here is moved off a boot that died or left, once, and its clients
 //     are told, as soon as the store answers.

@@ -134,9 +134,7 @@ func (t *Tracker) write(ctx context.Context) {
 			due = t.sweep
 		}
 		t.panics.Survives(t.log, "keeping leases broke", func() {
-			limited, cancel := context.WithTimeout(ctx, t.timing.limit())
-			defer cancel()
-			err := due(limited)
+			err := due(ctx)
 			if failing := err != nil && ctx.Err() == nil; failing != t.failing {
 				t.failing = failing
 				t.log.Info("presence: writing to the store", "works", !failing, "error", err)
@@ -150,7 +148,14 @@ func (t *Tracker) sweep(ctx context.Context) error {
 	if t.failing {
 		failed = t.heartbeat(ctx)
 	}
-	return errors.Join(failed, t.leases.Sweep(ctx))
+	return errors.Join(failed, t.within(ctx, t.leases.Sweep))
+}
+
+// within has a limit for each: a store that is silent for one does not cost the next.
+func (t *Tracker) within(ctx context.Context, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, t.timing.limit())
+	defer cancel()
+	return f(limited)
 }
 
 func (t *Tracker) heartbeat(ctx context.Context) error {
@@ -162,7 +167,11 @@ func (t *Tracker) heartbeat(ctx context.Context) error {
 		}
 	}
 	t.mu.Unlock()
-	missing, err := t.leases.Renew(ctx, leases)
+	var missing []Lease
+	err := t.within(ctx, func(ctx context.Context) (err error) {
+		missing, err = t.leases.Renew(ctx, leases)
+		return err
+	})
 	t.mu.Lock()
 	for _, l := range missing {
 		if h := t.held[nameOf(l)]; h != nil {
@@ -183,8 +192,8 @@ func (t *Tracker) flush(ctx context.Context) error {
 		leases = append(leases, h.lease)
 	}
 	t.mu.Unlock()
-	added := t.leases.Add(ctx, leases)
-	removed := t.leases.Remove(ctx, slices.Collect(maps.Values(left)))
+	added := t.within(ctx, func(ctx context.Context) error { return t.leases.Add(ctx, leases) })
+	removed := t.within(ctx, func(ctx context.Context) error { return t.leases.Remove(ctx, slices.Collect(maps.Values(left))) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for n, h := range fresh {

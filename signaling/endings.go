@@ -177,9 +177,10 @@ func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, err
 func (s *session) judge(ctx context.Context) {
 	s.unjudge()
 	ctx, s.unjudge = context.WithCancel(ctx)
+	who := s.who // a rename changes it
 	s.work(func() {
 		for tries := 0; ; tries++ {
-			err := s.server.ended(ctx, s.who)
+			err := s.server.ended(ctx, who)
 			if err == nil || ctx.Err() != nil {
 				return
 			}

@@ -101,7 +101,10 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 		Identity: s.who.Identity, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
 		Ticket: s.queue.ticket, Hold: hold,
 	})
-	s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
+	// A store that does not answer takes nobody's place in the line.
+	if _, waits := errors.AsType[*waitlist.WaitError](err); waits || answer.Outcome != waitlist.Refused {
+		s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
+	}
 	s.queue.passed = err == nil
 	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
 		detached := context.WithoutCancel(ctx)

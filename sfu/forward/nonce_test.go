@@ -115,3 +115,33 @@ func play(st *stage, slot *Slot, c *camera, what, back int) {
 	}
 	st.pass(time.Duration(back) * 10 * time.Millisecond)
 }
+
+// A cut inside one described stream forgets what can be sent again, and not which numbers were used.
+func TestNoNumberIsSealedTwiceAfterACut(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		alice := st.scalable("alice", l3t3Key)
+		o := &once{highest: map[uint32]uint64{}, used: map[[2]uint64]bool{}}
+		slot := st.room.AddSlot(SlotConfig{
+			Peer: "bob", Mid: "1", Kind: KindVideo, Writer: o, SSRC: 4711, RTXSSRC: 4712,
+			Codecs: []Codec{av1}, DescriptorID: receiverID, Path: &pathStub{}, TransportSequenceID: 3,
+		})
+		st.look("bob", 720)
+		slot.Ready()
+		alice.run(3 * time.Second)
+		last := alice.unit(false)
+		repeat := func() {
+			for _, p := range last {
+				st.push(alice.layer, p.Header, p.Payload)
+			}
+		}
+		repeat()
+		st.pass(100 * time.Millisecond)
+		st.room.SetBudget("bob", 250_000)
+		st.pass(200*time.Millisecond + cacheAge + time.Second) // no cache of the layer has them any more
+		repeat()
+		st.pass(500 * time.Millisecond)
+		if o.fault != nil {
+			t.Error(o.fault)
+		}
+	})
+}

@@ -212,7 +212,12 @@ func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in, place: p}, true
 }
 
-func (r *rewriter) forget() { clear(r.sent) }
+// forget leaves the numbers: none may be sealed twice.
+func (r *rewriter) forget() {
+	for i := range r.sent {
+		r.sent[i].segment = uint16(r.count) - keptSegments - 1
+	}
+}
 
 func (r *rewriter) outgoingTimestamp(incoming uint32) uint32 {
 	return incoming + r.segments[(r.count-1)%keptSegments].timestampAdd

@@ -48,6 +48,8 @@ export class Messages extends EventTarget {
   #stream = crypto.randomUUID();
   #seq = 0;
   #open = false;
+  /** @type {CallError | null} */
+  #closed = null;
   /** @type {'room' | 'anywhere' | ''} */
   #scope = 'anywhere';
   /** @type {Map<number, Letter>} in the order of sending */
@@ -124,6 +126,7 @@ export class Messages extends EventTarget {
   async #post(to, body, { kind = 'text' }) {
     /** @param {CallError} error */
     const refused = (error) => new Map(to.map((user) => [user, error]));
+    if (this.#closed) return refused(this.#closed);
     if (this.#scope === '') return refused(new CallError('not_messaged'));
     if (new TextEncoder().encode(JSON.stringify(body)).length > BODY_BYTES) return refused(new CallError('message_too_long'));
     const waiting = [...this.#letters.values()].reduce((sum, { message }) => sum + message.to.length, 0);
@@ -142,7 +145,7 @@ export class Messages extends EventTarget {
    * @param {'room' | 'anywhere' | ''} scope of its token
    */
   opened(scope) {
-    [this.#open, this.#scope] = [true, scope];
+    [this.#open, this.#scope, this.#closed] = [true, scope, null];
     if (scope === '') this.#refuse(new CallError('not_messaged'));
     for (const { message } of this.#letters.values()) this.#send(message);
   }
@@ -163,6 +166,7 @@ export class Messages extends EventTarget {
   /** @param {CallError} [reason] */
   close(reason = new CallError('left', { message: 'The connection was closed.' })) {
     this.lost();
+    this.#closed = reason;
     this.#refuse(reason);
   }
 

@@ -24,6 +24,7 @@ export class Session extends EventTarget {
   #state = 'idle';
   #options;
   #socket;
+  #openings = 0;
   #attempt = 0;
   #resume = '';
   #epoch = 0;
@@ -130,14 +131,17 @@ export class Session extends EventTarget {
     }
     const { token, room, name, wait } = this.#options;
     let text = this.#inLineBy; // Another identity would be another place.
+    const opening = ++this.#openings;
     try {
       text ||= typeof token === 'function' ? await token() : token;
     } catch (cause) {
+      if (opening !== this.#openings || this.#state === 'ended') return;
       this.#lastError = new CallError('no_token', { cause, retryable: true });
+      if (this.#state === 'lost') emit(this, 'error', this.#lastError);
       this.#socket.again();
       return;
     }
-    if (this.#state === 'ended') return;
+    if (opening !== this.#openings || this.#state === 'ended') return; // Another socket has opened meanwhile, and has asked.
     this.#attempt = 1;
     this.#token = text;
     this.#socket.send({ type: 'join', token: text, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });

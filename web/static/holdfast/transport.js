@@ -236,7 +236,9 @@ export class Transport extends EventTarget {
     if (!sender) return;
     this.#given.set(source, track);
     try {
-      if (source === 'camera' && track) await fitLayers(sender, track);
+      // Wrong layers are better than no picture.
+      if (source === 'camera' && track) await fitLayers(sender, track).catch(() => {});
+      if (this.#given.get(source) !== track) return; // It was muted or replaced meanwhile.
       await sender.replaceTrack(track);
     } catch (error) {
       this.#given.delete(source);

@@ -84,6 +84,7 @@ export class Devices extends EventTarget {
     }
     this.#mute();
     this.#told();
+    for (const source of wanted) this.#told(source); // A call may have begun meanwhile.
     this.#awaitPermission();
   }
 

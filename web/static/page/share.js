@@ -71,6 +71,7 @@ export class Share {
         await this.#call.setMuted('screen-audio', false);
         await this.#call.replaceTrack('screen-audio', sound);
       }
+      await this.#call.setMuted('screen', false); // A host may have stopped the one before.
       await this.#call.replaceTrack('screen', track);
     } catch (error) {
       this.#drop();

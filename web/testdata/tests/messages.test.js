@@ -67,6 +67,7 @@ test('what is refused says why: by the server, by the token, by its length, and 
   equal(await why(messages.send('bob', 'x')), 'too_many_waiting');
   messages.close();
   equal([...new Set(await Promise.all(waiting))], ['left']);
+  equal(await why(messages.send('bob', 'x')), 'left', 'after the end');
   messages.opened('');
   equal(await why(messages.send('bob', 'x')), 'not_messaged');
 });

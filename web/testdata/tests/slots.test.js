@@ -240,6 +240,33 @@ test('the offer of a move is made in advance, and made anew when it is out of da
   equal(await negotiate(overtaken), second, 'an offer while one is prepared');
 });
 
+test('a camera that is muted while its layers are fitted is not sent, and one that cannot be fitted is', async ({ cleanup }) => {
+  const transport = new Transport(options);
+  await (await transport.offer({ iceRestart: false })).set();
+  const { setParameters, replaceTrack } = RTCRtpSender.prototype;
+  const canvas = document.createElement('canvas');
+  canvas.getContext('2d');
+  const [track] = canvas.captureStream(5).getTracks();
+  const given = [];
+  let settle = (_) => {};
+  RTCRtpSender.prototype.setParameters = () => new Promise((resolve, reject) => { settle = (well) => (well ? resolve({}) : reject(new Error('no layers'))); });
+  RTCRtpSender.prototype.replaceTrack = async (one) => { given.push(one); };
+  cleanup(() => {
+    Object.assign(RTCRtpSender.prototype, { setParameters, replaceTrack });
+    track.stop();
+    transport.close();
+  });
+  const first = transport.setTrack('camera', track);
+  await transport.setTrack('camera', null);
+  settle(true);
+  await first;
+  equal(given, [null]);
+  const second = transport.setTrack('camera', track);
+  settle(false);
+  await second;
+  ok(given.length === 2 && given[1] === track && transport.sends('camera', track), 'wrong layers are better than no picture');
+});
+
 test('slots that nothing came on are named with their SSRCs', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 2 });
   const other = new RTCPeerConnection();

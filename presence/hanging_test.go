@@ -3,6 +3,7 @@ package presence
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ import (
 // hanging never answers a heartbeat, as a cluster of which one master is silent.
 type hanging struct {
 	*memory
-	swept int
+	swept atomic.Int32
 }
 
 func (h *hanging) Renew(ctx context.Context, _ []Lease) ([]Lease, error) {
@@ -23,7 +24,7 @@ func (h *hanging) Renew(ctx context.Context, _ []Lease) ([]Lease, error) {
 
 func (h *hanging) Sweep(ctx context.Context) error {
 	if ctx.Err() == nil {
-		h.swept++
+		h.swept.Add(1)
 	}
 	return ctx.Err()
 }
@@ -37,14 +38,14 @@ func TestTheDeadAreSweptWhileHeartbeatsHang(t *testing.T) {
 		go func() { done <- tracker.Run(ctx) }()
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
-		h.swept = 0
+		h.swept.Store(0)
 		time.Sleep(5 * time.Minute) //nolint:forbidigo // the bubble's clock
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if h.swept < 10 {
-			t.Errorf("%d sweeps in five minutes", h.swept)
+		if swept := h.swept.Load(); swept < 10 {
+			t.Errorf("%d sweeps in five minutes", swept)
 		}
 	})
 }

@@ -151,7 +151,7 @@ func (t *Tracker) sweep(ctx context.Context) error {
 	return errors.Join(failed, t.within(ctx, t.leases.Sweep))
 }
 
-// within has a limit for each: a store that is silent for one does not cost the next.
+// within gives each call a limit of its own: one that the store does not answer costs the next none of its time.
 func (t *Tracker) within(ctx context.Context, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, t.timing.limit())
 	defer cancel()

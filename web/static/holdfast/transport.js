@@ -236,8 +236,7 @@ export class Transport extends EventTarget {
     if (!sender) return;
     this.#given.set(source, track);
     try {
-      // Wrong layers are better than no picture.
-      if (source === 'camera' && track) await fitLayers(sender, track).catch(() => {});
+      if (source === 'camera' && track) await fitLayers(sender, track).catch(() => {}); // Wrong layers are better than no picture.
       if (this.#given.get(source) !== track) return; // It was muted or replaced meanwhile.
       await sender.replaceTrack(track);
     } catch (error) {

@@ -22,12 +22,11 @@ func (r *relay) absent(q *queue, now time.Time) {
 			r.node.presence.Ask(q.to.user)
 		}
 	}
-	switch {
-	case now.Sub(q.missing) >= r.node.config.HoldFor && !q.unsure:
+	if q.online && now.Sub(q.missing) >= r.node.config.HoldFor {
 		r.fail(q, len(q.list), StateGaveUp)
-	default:
-		r.hold(q, now)
+		return
 	}
+	r.hold(q, now)
 }
 
 // Online answers Presence.Ask; not known if nobody can tell.
@@ -40,11 +39,11 @@ func (n *Node) Online(user UserID, online, known bool) {
 		switch {
 		case q.missing.IsZero():
 		case !known: // the next miss asks again, until Config.Patience
-			q.asked, q.unsure = false, true
+			q.asked = false
 		case !online:
 			n.relay.fail(q, len(q.list), StateOffline)
-		case q.unsure:
-			q.unsure, q.missing = false, n.config.Now()
+		default:
+			q.online, q.missing = true, n.config.Now()
 		}
 	}
 }

@@ -94,7 +94,7 @@ type Config struct {
 
 	// Most retries mean a dead node.
 	RetryAfter time.Duration
-	// Pages resume within a second or two.
+	// For who is online and has no client: pages resume within a second or two.
 	HoldFor time.Duration
 	// From acceptance to gave_up; a death takes gossip less.
 	Patience time.Duration

@@ -150,14 +150,16 @@ func TestPresenceDoesNotKnowYet(t *testing.T) {
 	w.checkOrder()
 }
 
-// TestPresenceThatNeverKnows: a message is not kept longer than any other.
+// TestPresenceThatNeverKnows: a message is kept as long as any other, and no longer, also if nothing is answered.
 func TestPresenceThatNeverKnows(t *testing.T) {
-	w, a, _ := pair(t)
-	w.told = w.now.Add(time.Hour)
-	p := w.page("alice", a)
-	p.send("bob")
-	if w.run(19*time.Second, w.settled) || !w.run(2*time.Second, w.settled) || p.states[sending{"bob", 1}] != StateGaveUp {
-		t.Fatalf("states %v", p.states)
+	for _, silent := range []bool{false, true} {
+		w, a, _ := pair(t)
+		w.told, w.silent = w.now.Add(time.Hour), silent
+		p := w.page("alice", a)
+		p.send("bob")
+		if w.run(19*time.Second, w.settled) || !w.run(2*time.Second, w.settled) || p.states[sending{"bob", 1}] != StateGaveUp {
+			t.Fatalf("silent %v: states %v", silent, p.states)
+		}
 	}
 }
 

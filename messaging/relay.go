@@ -59,7 +59,7 @@ type queue struct {
 	pause   time.Duration
 	unknown time.Time // since the directory does not know, or zero
 	asked   bool
-	unsure  bool // presence could not tell
+	online  bool // as presence says; unless it does, Config.Patience is the limit
 }
 
 func newRelay(n *Node) *relay {
@@ -279,7 +279,7 @@ func (r *relay) fail(q *queue, n int, state State) {
 
 func (r *relay) end(q *queue) {
 	delete(r.inFlight, q.number)
-	q.inFlight, q.missing, q.unknown, q.pause, q.unsure = 0, time.Time{}, time.Time{}, 0, false
+	q.inFlight, q.missing, q.unknown, q.pause, q.online = 0, time.Time{}, time.Time{}, 0, false
 	if q.asked {
 		q.asked = false
 		r.unask(q)

@@ -26,6 +26,7 @@ type world struct {
 	pages   []*page
 	offline map[UserID]bool
 	told    time.Time // until then presence does not know who is online
+	silent  bool      // presence does not answer
 	frames  int
 }
 
@@ -112,7 +113,7 @@ type asked struct {
 
 func (a asked) Ask(user UserID) {
 	a.world.after(3*time.Millisecond, func() {
-		if n := a.world.nodes[a.node]; n != nil {
+		if n := a.world.nodes[a.node]; n != nil && !a.world.silent {
 			n.Online(user, !a.world.offline[user], !a.world.now.Before(a.world.told))
 		}
 	})

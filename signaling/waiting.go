@@ -186,11 +186,11 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 		s.queue.passed = true
 		return s.enterAfterWaiting(ctx)
 	case w.Code == waitlist.Gone: // the store forgot or was away: the ticket finds the place
-		if _, err := s.pass(ctx, s.expect(), 0); err == nil {
+		_, err := s.pass(ctx, s.expect(), 0)
+		if err == nil {
 			return s.enterAfterWaiting(ctx)
-		} else if isWait(err) {
-			s.tellPlace(s.queue.place)
 		}
+		s.mayWait(ctx, err)
 	case w.Code == 1 && w.Place.Reason == waitlist.NoCapacity && !time.Now().Before(s.queue.placeNext):
 		s.tryPlacing(ctx)
 		s.tellPlace(w.Place)
@@ -218,7 +218,7 @@ func (s *session) tryPlacing(ctx context.Context) {
 
 func (s *session) enterAfterWaiting(ctx context.Context) (ending, bool) {
 	s.quit(ctx, false)
-	if err := s.enterRoom(ctx, 1); err != nil {
+	if err := s.enterRoom(ctx, 1); err != nil && !s.mayWait(ctx, err) {
 		return s.refuse(err), true
 	}
 	return ending{}, false

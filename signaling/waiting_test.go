@@ -319,6 +319,33 @@ func TestWaitingForHeadroom(t *testing.T) {
 	}
 }
 
+// Who is let in while no node has headroom goes on waiting, and enters first once there is some.
+func TestLetInWithoutHeadroom(t *testing.T) {
+	r := newCapped(t)
+	e := r.signalingNode(nil)
+	r.show("ann")
+	bob := e.asks("bob", 1, true)
+	bob.waitsAt(1)
+	e.asks("cy", 1, true).waitsAt(2)
+	r.placer.mu.Lock()
+	r.placer.fail = &orchestrator.NoHeadroomError{}
+	r.placer.mu.Unlock()
+	r.show()
+	for told := hear[*wire.Waiting](bob); told.Reason != "no_capacity"; told = hear[*wire.Waiting](bob) {
+		if told.Position != 1 {
+			t.Errorf("bob waits %+v", told)
+		}
+	}
+	r.placer.mu.Lock()
+	r.placer.fail = nil
+	r.placer.mu.Unlock()
+	for {
+		if _, joined := bob.next().(*wire.Joined); joined {
+			break
+		}
+	}
+}
+
 // A storm of changes costs a person who waits a word a second.
 func TestPlacesAreCoalesced(t *testing.T) {
 	r := newCapped(t)

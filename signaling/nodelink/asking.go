@@ -59,6 +59,13 @@ func (l *Links) take() []string {
 }
 
 func (l *Links) ask(ctx context.Context, users []string) {
+	known := make(map[string]bool, len(users)) // whether online
+	defer func() {
+		for _, user := range users {
+			online, ok := known[user]
+			l.Node.Online(messaging.UserID(user), online, ok)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	found, err := l.users.Ask(ctx, users)
@@ -66,6 +73,8 @@ func (l *Links) ask(ctx context.Context, users []string) {
 		l.log.Debug("receivers of direct messages are not asked for", "error", err)
 	}
 	for _, status := range found {
-		l.Node.Online(messaging.UserID(status.User), status.State == presence.Online, status.State != presence.Unknown)
+		if status.State != presence.Unknown {
+			known[status.User] = status.State == presence.Online
+		}
 	}
 }

@@ -35,10 +35,18 @@ type views struct{ now atomic.Pointer[cluster.View] }
 
 func (v *views) View() *cluster.View { return v.now.Load() }
 
-// store says that everybody is online but "nobody".
-type store struct{}
+// store says that everybody is online but "nobody". First it is silent, broken and ignorant.
+type store struct{ asked atomic.Int64 }
 
-func (store) Ask(_ context.Context, users []string) (list []presence.Status, err error) {
+func (s *store) Ask(_ context.Context, users []string) (list []presence.Status, err error) {
+	switch s.asked.Add(1) {
+	case 1:
+		return nil, errors.New("the store does not answer")
+	case 2:
+		panic("the store's answer broke")
+	case 3:
+		return []presence.Status{{User: users[0], State: presence.Unknown}}, nil
+	}
 	for _, user := range users {
 		state := presence.Online
 		if user == "nobody" {
@@ -78,7 +86,7 @@ func (w *town) node(name string) (links *Links, stop func()) {
 	self := messaging.Peer{ID: ring.NodeID(name), Boot: pin.NewBootID(time.Now())}
 	pool := control.NewPool(w.key, control.DefaultConfig())
 	guard := panics.New()
-	links = New(self, pool, w.views, store{}, guard, w.log)
+	links = New(self, pool, w.views, &store{}, guard, w.log)
 	server := control.NewServer(w.key, guard, w.log)
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs sync.WaitGroup
@@ -278,7 +286,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(again, frame) {
 			t.Fatalf("%+v comes back as %+v (%v)", frame, again, err)
 		}
-		links := New(self, nil, &views{}, store{}, panics.New(), slog.New(slog.DiscardHandler))
+		links := New(self, nil, &views{}, &store{}, panics.New(), slog.New(slog.DiscardHandler))
 		links.Open(&messaging.Client{User: "bob", Hand: func(messaging.Message) {}, Tell: func(messaging.Status) {}})
 		links.Handle(messaging.Peer{ID: "b", Boot: "2"}, frame)
 		links.Tick()

@@ -1,6 +1,6 @@
 // Package orchestrator decides where every room lives. It promises that all callers of all processes end on
 // the same pin for a room, that epochs only grow, that a placement costs one store round trip whether the room
-// is new or pinned, and that whoever comes across a pin whose node is gone moves it.
+// is new or pinned (a pin of a dead node costs more), and that whoever comes across a pin whose node is gone moves it.
 //
 // It is the signaling node's side: place, re-home, explain. The media node's is in pinowner.
 //

@@ -18,8 +18,9 @@ var (
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm must come before a room opens or takes a new peer. A gossip majority replaces a silent store. Errors:
-// *pin.FencedError (OpenRooms was told), or one that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
+// Confirm must come before a room opens or takes a new peer. It renews the pin, and writes an open room's where the store
+// has a lower one. A gossip majority replaces a silent store. Errors: *pin.FencedError (OpenRooms was told), or one that
+// wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -30,11 +31,11 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	if open {
-		return own.unlessTrusted(held, own.confirmOpen(ctx, held))
+		return own.orMajority(held, own.confirmOpen(ctx, held))
 	}
-	answer, stands := own.mayOpen(held), false
+	answer, stands := own.beginOpening(held), false
 	defer func() { answer(stands) }() // also after a panic
-	err := own.unlessTrusted(held, own.confirmOpening(ctx, held))
+	err := own.orMajority(held, own.confirmOpening(ctx, held))
 	if stands = err == nil; stands {
 		own.recheckSoon()
 	}
@@ -42,7 +43,7 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 }
 
 // A majority does not confirm a pin below one served here.
-func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
+func (own *Owner) orMajority(held pin.Holding, err error) error {
 	known := own.cache.Of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):

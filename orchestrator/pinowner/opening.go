@@ -45,7 +45,7 @@ func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error
 	return top, nil
 }
 
-func (own *Owner) mayOpen(h pin.Holding) (answer func(leave bool)) {
+func (own *Owner) beginOpening(h pin.Holding) (answer func(leave bool)) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	o := own.openingOf(h)
@@ -99,13 +99,9 @@ func (own *Owner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	own.opening[room] = left
 }
 
-// forget returns open rooms, then confirmed openings: a pin that the store never showed must not be written.
-func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
-	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
-	for _, h := range open {
-		openUnder[h.Room] = h.Pin
-	}
-	held := slices.Clone(open)
+// prune forgets confirmations that are too old to count, and openings that ended before at.
+func (own *Owner) prune(open []pin.Holding, at time.Time) {
+	openUnder := byRoom(open)
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	for room, c := range own.confirmed {
@@ -116,7 +112,25 @@ func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	for room := range own.opening {
 		p, ok := openUnder[room]
 		own.dropOpenings(room, func(o *opening) bool { return !o.pending() || ok && p == o.pin && o.at.Before(at) })
-		for _, o := range own.opening[room] {
+	}
+}
+
+func byRoom(list []pin.Holding) map[ring.RoomID]pin.Pin {
+	pins := make(map[ring.RoomID]pin.Pin, len(list))
+	for _, h := range list {
+		pins[h.Room] = h.Pin
+	}
+	return pins
+}
+
+// withOpenings adds confirmed openings: a pin that the store never showed must not be written.
+func (own *Owner) withOpenings(open []pin.Holding) []pin.Holding {
+	openUnder, held := byRoom(open), slices.Clone(open)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	for room, openings := range own.opening {
+		_, ok := openUnder[room]
+		for _, o := range openings {
 			if !ok && own.confirmed[room].pin == o.pin && own.cache.Of(room) == o.pin {
 				held = append(held, pin.Holding{Room: room, Pin: o.pin})
 			}

@@ -32,7 +32,8 @@ func (own *Owner) Refresh(ctx context.Context) error {
 		due = own.isDue
 	}
 	open := own.rooms.Held()
-	faults, err := own.check(ctx, own.forget(open, now), len(open), due)
+	own.prune(open, now)
+	faults, err := own.check(ctx, own.withOpenings(open), len(open), due)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (own *Owner) recheck(ctx context.Context) {
 	own.mu.Unlock()
 	now, open := time.Now(), own.rooms.Held()
 	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !own.isOpening(h) })
-	own.forget(open, now)
+	own.prune(open, now)
 	if faults, err := own.check(ctx, young, len(young), own.isDue); err != nil || len(faults) > 0 {
 		own.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
 	}

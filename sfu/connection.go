@@ -34,6 +34,7 @@ type connectionConfig struct {
 	shard        int
 	owner        string // unique on the node
 	peer         forward.PeerID
+	gone         func() bool // see forward.RemovePeer
 	canPublish   bool
 	publishable  uint32 // as in control.Attach
 	canSubscribe bool
@@ -215,7 +216,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	c.bySSRC[s.ssrc] = s
 	writer := c.conn.Writer(c.batch, !line.Audio)
 	cfg := forward.SlotConfig{
-		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
+		Peer: c.peer, Gone: c.gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 	}
 	for _, codec := range line.Codecs {

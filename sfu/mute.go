@@ -82,7 +82,7 @@ func (r *room) tellSoon(p *peer) {
 	p.telling = true
 	r.after(wait, func() {
 		p.telling = false
-		if !p.gone && (p.told == nil || !sameEntry(p.told, p.entry)) {
+		if !p.gone.Load() && (p.told == nil || !sameEntry(p.told, p.entry)) {
 			r.tell(p)
 		}
 	})

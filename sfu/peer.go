@@ -3,6 +3,7 @@ package sfu
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -30,8 +31,8 @@ type peer struct {
 	connected        bool
 	offers           uint64
 	connection       *connection
-	path             uint64 // bits per second; 0: unlimited
-	gone             bool
+	path             uint64        // bits per second; 0: unlimited
+	gone             atomic.Bool   // written by the loop, before forward's RemovePeer
 	told             *control.Peer // entry, as last told
 	toldAt           time.Time
 	reoffers         int

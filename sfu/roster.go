@@ -162,7 +162,7 @@ func (r *room) expect(entries []*control.Peer) {
 
 func (r *room) remove(p *peer, why string) {
 	delete(r.peers, p.id)
-	p.gone = true
+	p.gone.Store(true)
 	if p.outbox != nil {
 		p.outbox.end(nil)
 		p.outbox = nil
@@ -221,7 +221,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 
 // A peer is present in the grace time and while expected.
 func (r *room) note(p *peer) {
-	if !p.gone {
+	if !p.gone.Load() {
 		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
 		return
 	}

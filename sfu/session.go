@@ -233,15 +233,12 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 
 func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, error) {
 	r, p := n.session.room, n.session.peer
+	if err := n.setTable(ctx); err != nil {
+		return "", err
+	}
 	fresh, err := n.connect(o)
 	if err != nil {
 		return "", err
-	}
-	if n.present == nil {
-		// From another node: slots show the same as there.
-		if table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
-			r.media.SetTable(p.id, table)
-		}
 	}
 	sdp, err := fresh.answer(n.message, o)
 	if err != nil {
@@ -250,7 +247,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	}
 	installed := false
 	err = r.do(ctx, func() {
-		if p.gone {
+		if p.gone.Load() {
 			return
 		}
 		if old := p.connection; old != nil {
@@ -270,6 +267,20 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	return "", errConnectionClosed
 }
 
+// setTable has slots show the same as at the node that the peer comes from.
+func (n *negotiation) setTable(ctx context.Context) error {
+	r, p := n.session.room, n.session.peer
+	table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer)
+	if n.present != nil || len(table) == 0 {
+		return nil
+	}
+	return r.do(ctx, func() { // the loop, so that it does not come after RemovePeer
+		if !p.gone.Load() {
+			r.media.SetTable(p.id, table)
+		}
+	})
+}
+
 func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	r, p := n.session.room, n.session.peer
 	told, err := r.node.candidates()
@@ -282,7 +293,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		path = n.present.path.Target()
 	}
 	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
+		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, gone: p.gone.Load, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told, mediaTCP: r.node.MediaTCP(),
 		pathStart: path, onPath: func() { r.news.path(p.id) },
 		log: r.log.With("peer", string(p.id)),
@@ -294,7 +305,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 
 // transportChanged ignores replaced connections.
 func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
-	if p.gone || p.connection != c {
+	if p.gone.Load() || p.connection != c {
 		return
 	}
 	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED

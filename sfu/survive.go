@@ -41,7 +41,7 @@ func (s *session) broke(caught *panics.Error) {
 	guard.Strike(name)
 	s.outbox.end(brokeRefusal().event())
 	switch {
-	case p.gone || p.outbox != s.outbox: // leaving anyway
+	case p.gone.Load() || p.outbox != s.outbox: // leaving anyway
 	case guard.Refuses(name):
 		r.remove(p, "what it sends breaks the room")
 	default:

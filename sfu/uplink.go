@@ -216,7 +216,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	kind := forwardKind(line)
 	s.pace = newPace(kind)
 	s.config = forward.LayerConfig{
-		Peer: u.connection.peer, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
+		Peer: u.connection.peer, Gone: u.connection.gone, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
 		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}

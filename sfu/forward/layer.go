@@ -37,6 +37,8 @@ type LayerConfig struct {
 
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
 	SendPLI func()
+
+	Gone func() bool // see RemovePeer; may be nil
 }
 
 func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }

@@ -126,6 +126,10 @@ func (r *Room) takeLayer(l *Layer) {
 	if l.closed || l.number != 0 {
 		return
 	}
+	if l.cfg.Gone != nil && l.cfg.Gone() {
+		r.dropLayer(l)
+		return
+	}
 	r.lastNumber++
 	l.number = r.lastNumber
 	l.lastHeard = time.Now()
@@ -161,7 +165,10 @@ func (r *Room) dropLayer(l *Layer) {
 	}
 	l.slots = nil
 	r.tablesChanged = true
-	pub := r.publication(l.cfg.key())
+	pub := r.sources[l.cfg.key()]
+	if pub == nil || !slices.Contains(pub.layers, l) {
+		return
+	}
 	pub.layers = slices.DeleteFunc(pub.layers, func(other *Layer) bool { return other == l })
 	if len(pub.layers) > 0 {
 		return
@@ -180,6 +187,10 @@ func (sub *subscriber) shows(key trackKey) bool {
 
 func (r *Room) takeSlot(s *Slot) {
 	if s.closed {
+		return
+	}
+	if s.cfg.Gone != nil && s.cfg.Gone() {
+		r.dropSlot(s)
 		return
 	}
 	sub := r.subscriber(s.cfg.Peer)
@@ -219,7 +230,10 @@ func (r *Room) dropSlot(s *Slot) {
 	}
 	s.target, s.current = nil, nil
 	s.rewriter.sent = nil
-	sub := r.subscriber(s.cfg.Peer)
+	sub := s.sub
+	if sub == nil {
+		return
+	}
 	i := slices.Index(sub.slots, s)
 	if i < 0 {
 		return

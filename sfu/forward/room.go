@@ -233,7 +233,8 @@ func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	})
 }
 
-// RemovePeer also gives up the places held for the peer.
+// RemovePeer also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
+// which must be true by now, refuses them. Who returns under the same id brings another Gone.
 func (r *Room) RemovePeer(peer PeerID) {
 	r.post(func() {
 		for _, l := range slices.Collect(maps.Values(r.layers)) {
@@ -245,8 +246,8 @@ func (r *Room) RemovePeer(peer PeerID) {
 			for _, s := range slices.Clone(sub.slots) {
 				r.dropSlot(s)
 			}
+			sub.dropPaced()
 		}
-		r.subscriber(peer).dropPaced()
 		delete(r.subscribers, peer)
 		delete(r.clocks, peer)
 		r.speakers.remove(peer)

@@ -48,6 +48,8 @@ type SlotConfig struct {
 
 	// WriteRTCP runs on the room's loop and must not block.
 	WriteRTCP func([]rtcp.Packet) error
+
+	Gone func() bool // see RemovePeer; may be nil
 }
 
 // Packets that a NACK can find: powers of two.

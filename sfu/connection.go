@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -24,8 +23,6 @@ const (
 	// browsers use one or two digits
 	maxMidBytes = 16
 	maxSources  = 32
-	// Packets kept for slots without RTX: 0.6 s of sound.
-	repeatedSound, repeatedPicture = 32, 256
 )
 
 type connectionConfig struct {
@@ -62,7 +59,11 @@ type connection struct {
 	budgets  sync.Mutex // held while a budget is told: none after retire
 	replaced bool       // guarded by budgets
 
-	mu      sync.Mutex // guards the fields below; taken after uplink.mu
+	// arranging is held while the room is told of slots, which may wait: each is added before close ends it, and none later.
+	// The socket's reader takes mu alone.
+	arranging sync.Mutex
+
+	mu      sync.Mutex // guards the fields below; taken after uplink.mu and arranging
 	origin  string     // as in offer.Offer
 	ufrag   string     // of the client's ICE
 	lines   []offer.Section
@@ -77,14 +78,6 @@ type connection struct {
 	up      bool // DTLS is up
 	dead    bool // failed or closed: only a new connection helps
 	closed  bool
-}
-
-type slot struct {
-	*forward.Slot
-
-	ssrc, rtx uint32
-	audio     bool
-	stream    string
 }
 
 func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {
@@ -178,99 +171,6 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-func (c *connection) arrange(o *offer.Offer) {
-	var fresh []*slot
-	c.mu.Lock()
-	receives := map[string]bool{}
-	for i := range o.Sections {
-		line := &o.Sections[i]
-		if !line.Receives || !c.canSubscribe || len(line.Codecs) == 0 || c.closed {
-			continue
-		}
-		receives[line.MID] = true
-		if c.slots[line.MID] == nil {
-			fresh = append(fresh, c.newSlot(line))
-		}
-	}
-	for mid, s := range c.slots {
-		if !receives[mid] {
-			s.Close()
-			delete(c.slots, mid)
-			delete(c.bySSRC, s.ssrc)
-			delete(c.bySSRC, s.rtx)
-		}
-	}
-	up := c.up
-	c.mu.Unlock()
-	for _, s := range fresh {
-		if up { // else connected does it
-			s.Ready()
-		}
-	}
-}
-
-// newSlot needs mu.
-func (c *connection) newSlot(line *offer.Section) *slot {
-	unused := c.unused[line.MID]
-	s := &slot{ssrc: c.newSSRC(unused.GetSsrc()), audio: line.Audio, stream: c.newStream(line.Audio)}
-	c.bySSRC[s.ssrc] = s
-	writer := c.conn.Writer(c.batch, !line.Audio)
-	cfg := forward.SlotConfig{
-		Peer: c.peer, Gone: c.gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
-		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
-	}
-	for _, codec := range line.Codecs {
-		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
-		if codec.NACK() && codec.RTXPayloadType == 0 {
-			cfg.Repeat = writer.Repeat
-		}
-		if codec.RTXPayloadType != 0 && s.rtx == 0 {
-			s.rtx = c.newSSRC(unused.GetRtxSsrc())
-			c.bySSRC[s.rtx] = s
-		}
-	}
-	cfg.RTXSSRC = s.rtx
-	switch {
-	case cfg.Repeat == nil:
-	case line.Audio:
-		writer.Keep(s.ssrc, repeatedSound)
-	default:
-		writer.Keep(s.ssrc, repeatedPicture)
-	}
-	s.Slot = c.room.AddSlot(cfg)
-	c.slots[line.MID] = s
-	return s
-}
-
-// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs mu.
-func (c *connection) newStream(audio bool) string {
-	taken := map[string]bool{}
-	for _, s := range c.slots {
-		taken[s.stream] = taken[s.stream] || s.audio == audio
-	}
-	for i := 0; ; i++ {
-		if name := "slots-" + strconv.Itoa(i); !taken[name] {
-			return name
-		}
-	}
-}
-
-// newSSRC is the one that the client knows, else random (RFC 3550 section 8), and unused here. For a stream that carried packets
-// another is taken: its numbers begin anew. It needs mu.
-func (c *connection) newSSRC(known uint32) uint32 {
-	for ssrc := known; ; ssrc = rand.Uint32() {
-		if ssrc != 0 && c.bySSRC[ssrc] == nil {
-			return ssrc
-		}
-	}
-}
-
-func (c *connection) slotOf(ssrc uint32) *slot {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.bySSRC[ssrc]
-}
-
 // giveUp leaves media running; the next offer gets a new connection.
 func (c *connection) giveUp() {
 	c.mu.Lock()
@@ -341,12 +241,12 @@ func (c *connection) retire(by *connection) {
 
 // close must not be called from StateChanged or the room's loop.
 func (c *connection) close() {
+	c.arranging.Lock()
 	c.mu.Lock()
 	c.closed = true
-	slots := c.slots
-	c.slots = map[string]*slot{}
-	clear(c.bySSRC)
 	c.mu.Unlock()
+	slots := c.takeSlotsBut(nil)
+	c.arranging.Unlock()
 	c.conn.Close()
 	c.uplink.close()
 	for _, s := range slots {

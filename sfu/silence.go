@@ -12,7 +12,9 @@ func bitOf(source forward.Source) uint32 {
 
 // silence ends the layers of muted sources: they begin anew when unmuted, and no lost packets are asked for.
 // Reception is still reported, because the path is as it is.
-func (u *uplink) silence(sources uint32) {
+func (u *uplink) silence(sources uint32) { closeLayers(u.mute(sources)) }
+
+func (u *uplink) mute(sources uint32) (ended []*forward.Layer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if sources&bitOf(forward.SourceScreen) != 0 {
@@ -20,9 +22,10 @@ func (u *uplink) silence(sources uint32) {
 	}
 	u.silenced = sources
 	for _, s := range u.streams {
-		if sources&bitOf(s.source) != 0 && s.layer != nil {
-			s.layer.Close()
+		if sources&bitOf(s.source) != 0 {
+			ended = append(ended, s.layer)
 			s.layer = nil
 		}
 	}
+	return ended
 }

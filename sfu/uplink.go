@@ -61,7 +61,10 @@ func (u *uplink) learn(senders []*control.Sender) {
 }
 
 // negotiated ends the streams of m-lines that no longer publish.
-func (u *uplink) negotiated(o *offer.Offer) {
+func (u *uplink) negotiated(o *offer.Offer) { closeLayers(u.renew(o)) }
+
+// renew returns the layers of the ended streams.
+func (u *uplink) renew(o *offer.Offer) (ended []*forward.Layer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	clear(u.lines)
@@ -78,26 +81,38 @@ func (u *uplink) negotiated(o *offer.Offer) {
 	for ssrc, s := range u.streams {
 		line := u.lines[s.mid]
 		if source, ok := u.connection.sourceOf(line); !ok || source != s.source {
-			u.end(ssrc, s)
+			ended = append(ended, u.end(ssrc, s))
 		}
 	}
+	return ended
 }
 
-// end needs mu.
-func (u *uplink) end(ssrc uint32, s *stream) {
+// end returns the layer, or nil. It needs mu.
+func (u *uplink) end(ssrc uint32, s *stream) *forward.Layer {
 	delete(u.streams, ssrc)
 	u.reception.Remove(ssrc)
-	if s.layer != nil {
-		s.layer.Close()
-	}
+	return s.layer
 }
 
-func (u *uplink) close() {
+func (u *uplink) close() { closeLayers(u.endAll()) }
+
+func (u *uplink) endAll() (ended []*forward.Layer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.closed = true
 	for ssrc, s := range u.streams {
-		u.end(ssrc, s)
+		ended = append(ended, u.end(ssrc, s))
+	}
+	return ended
+}
+
+// closeLayers may wait for the room, so mu must be free: the socket's reader takes it. The order against AddLayer does
+// not matter: a new layer of the encoding replaces the old one, and then Close does nothing.
+func closeLayers(layers []*forward.Layer) {
+	for _, l := range layers {
+		if l != nil {
+			l.Close()
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func (b *bidi) evaluate(ctx context.Context, tab, script string) (string, error)
 }
 
 // needFirefox fails where the tests must be whole and says what is not tested where they need not be.
-func needFirefox(t *testing.T, browsers int64) {
+func needFirefox(t *testing.T, browsers int) {
 	t.Helper()
 	tool.Find(t, "firefox-esr")
 	needChromium(t, browsers)

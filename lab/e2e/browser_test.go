@@ -8,13 +8,13 @@ import (
 	"iter"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
@@ -42,21 +42,58 @@ func chromiumFlags(dir string) []chromedp.ExecAllocatorOption {
 // atOnce is what two cores can do at a time: as many browsers, beside their clusters. More of them take no less time, and are late.
 const atOnce = 4
 
-var machine = semaphore.NewWeighted(atOnce)
+var machine = shares{free: atOnce}
+
+// shares are given to the largest test that fits, so that none lies idle while a large one waits.
+type shares struct {
+	mu      sync.Mutex // guards the fields below
+	free    int
+	waiting []queued // the largest first
+}
+
+type queued struct {
+	share   int
+	granted chan struct{}
+}
+
+func (s *shares) take(share int) {
+	w := queued{share, make(chan struct{})}
+	s.mu.Lock()
+	after := slices.IndexFunc(s.waiting, func(other queued) bool { return other.share < share })
+	if after < 0 {
+		after = len(s.waiting)
+	}
+	s.waiting = slices.Insert(s.waiting, after, w)
+	s.mu.Unlock()
+	s.release(0)
+	<-w.granted
+}
+
+func (s *shares) release(share int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += share
+	s.waiting = slices.DeleteFunc(s.waiting, func(w queued) bool {
+		if w.share > s.free {
+			return false
+		}
+		s.free -= w.share
+		close(w.granted)
+		return true
+	})
+}
 
 // takes waits until the machine has time for what is as much as so many browsers, and keeps it until the test ends: what
 // is late because others were busy proves nothing.
-func takes(t *testing.T, browsers int64) {
+func takes(t *testing.T, browsers int) {
 	t.Helper()
 	share := min(browsers, atOnce)
-	if err := machine.Acquire(t.Context(), share); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { machine.Release(share) })
+	machine.take(share)
+	t.Cleanup(func() { machine.release(share) })
 }
 
 // needChromium also fails or skips where there is none.
-func needChromium(t *testing.T, browsers int64) {
+func needChromium(t *testing.T, browsers int) {
 	t.Helper()
 	tool.Find(t, "chromium")
 	takes(t, browsers)

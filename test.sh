@@ -316,10 +316,8 @@ if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debi
 tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8 -count=1 -timeout 20m ./sfu ./lab/load
 # What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
 race=''
-# Cases of the page mostly wait, each in a browser of its own.
-tests "page" -parallel 3 -count=1 -timeout 20m ./web
-# Chaos measures no times, and the others mostly wait: they share the machine.
-tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster ./lab/docker
+# Chaos measures no times, cases of the page mostly wait, each in a browser of its own, and so do the others: they share the machine.
+tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 40m ./lab/e2e
 

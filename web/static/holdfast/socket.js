@@ -5,6 +5,8 @@ import { readServerMessage, SUBPROTOCOL } from './protocol.js';
 import { reconnectDelayMs } from './reconnect-policy.js';
 
 const OPEN_LIMIT_MS = 5000;
+/** Of the first message. A server answers a join within 10 s, a resume within 7: place, attach, and a place in line. */
+const ANSWER_LIMIT_MS = 12000;
 /** So that a dead path is noticed and proxies keep the socket. */
 const PING_MS = 4000;
 /** Then the socket is half open, and another one is made. */
@@ -28,6 +30,9 @@ export class Socket extends EventTarget {
   #retryTimer;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #openTimer;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #answerTimer;
+  #settled = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #pingTimer;
   #onOnline = () => this.#tryNow();
@@ -47,9 +52,11 @@ export class Socket extends EventTarget {
     this.#try();
   }
 
-  /** Pings begin, and the next loss is followed by a quick first try. */
+  /** The first message is answered: pings begin, and the next loss is followed by a quick first try. */
   settle() {
     this.#tries = 0;
+    this.#settled = true;
+    clearTimeout(this.#answerTimer);
     clearInterval(this.#pingTimer);
     this.#pingTimer = setInterval(() => this.#ping(), PING_MS);
   }
@@ -67,6 +74,7 @@ export class Socket extends EventTarget {
   send(message) {
     if (!this.#ws || !this.#opened) return false;
     this.#ws.send(JSON.stringify(message));
+    if (!this.#settled) this.#answerTimer ??= setTimeout(() => this.#onGone(), ANSWER_LIMIT_MS);
     return true;
   }
 
@@ -126,7 +134,9 @@ export class Socket extends EventTarget {
 
   #drop() {
     clearTimeout(this.#openTimer);
+    clearTimeout(this.#answerTimer);
     clearInterval(this.#pingTimer);
+    [this.#answerTimer, this.#settled] = [undefined, false];
     const ws = this.#ws;
     this.#ws = null;
     this.#opened = false;

@@ -1,7 +1,96 @@
 // A session's beginning, over sockets that answer each join with one message.
 
+import { Presence } from '/holdfast/presence.js';
 import { Session } from '/holdfast/session.js';
-import { equal, ok, test } from './harness.js';
+import { equal, eventually, ok, once, test } from './harness.js';
+
+const joined = { type: 'joined', peer: 'p', resume: 'r', room: 'blue', node: 'n', epoch: 1, seq: 1, roster: [], permissions: {} };
+
+/** Sockets that open at once; a case says what comes of each. */
+function sockets() {
+  /** @type {any[]} */
+  const all = [];
+  class Maker {
+    /** @type {any[]} */
+    said = [];
+    closed = false;
+
+    constructor() {
+      all.push(this);
+      queueMicrotask(() => /** @type {any} */ (this).onopen?.());
+    }
+
+    /** @param {string} text */
+    send(text) {
+      this.said.push(JSON.parse(text));
+    }
+
+    /** @param {object} message */
+    say(message) {
+      /** @type {any} */ (this).onmessage?.({ data: JSON.stringify(message) });
+    }
+
+    /** The signaling node dies. */
+    cut() {
+      /** @type {any} */ (this).onclose?.({ code: 1006 });
+    }
+
+    close() {
+      this.closed = true;
+    }
+  }
+  return { all, Maker: /** @type {any} */ (Maker) };
+}
+
+/** Timers of 6 s to 30 s go a hundred times faster: those are limits of a socket. */
+function hurry(/** @type {{cleanup: (f: () => void) => void}} */ { cleanup }) {
+  const genuine = globalThis.setTimeout;
+  Object.assign(globalThis, { setTimeout: (/** @type {() => void} */ f, ms = 0) => genuine(f, ms >= 6000 && ms <= 30000 ? ms / 100 : ms) });
+  cleanup(() => Object.assign(globalThis, { setTimeout: genuine }));
+}
+
+test('a socket that opens and is not answered is given up, of a join and of a resume', async (t) => {
+  hurry(t);
+  const { all, Maker } = sockets();
+  const session = new Session({ url: 'ws://test/ws', token: 't', joinLimitMs: 60000, WebSocket: Maker }, () => ({ epoch: 0, seq: 0 }));
+  t.cleanup(() => session.leave(false));
+  session.start();
+  await eventually(() => all.length === 2 && all[1].said.length === 1, 'another socket joins', 20000);
+  equal([all[0].said[0].type, all[0].closed, all[1].said[0].type], ['join', true, 'join']);
+  all[1].say(joined);
+  all[1].cut();
+  await eventually(() => all.length === 4 && all[3].said.length === 1, 'a second one resumes', 20000);
+  equal([all[2].said[0].type, all[2].closed, all[3].said[0].type], ['resume', true, 'resume']);
+  const resumed = once(session, 'resumed');
+  all[3].say({ type: 'resumed', resume: 'r2', node: 'n', epoch: 1, seq: 1, roster: [], slots: [], mediaAlive: true });
+  await resumed;
+});
+
+test('who waits in line is not given up, however long the line says nothing', async (t) => {
+  hurry(t);
+  const { all, Maker } = sockets();
+  const session = new Session({ url: 'ws://test/ws', token: 't', wait: true, joinLimitMs: 60000, WebSocket: Maker }, () => ({ epoch: 0, seq: 0 }));
+  t.cleanup(() => session.leave(false));
+  session.start();
+  await eventually(() => all[0].said.length === 1, 'the join');
+  all[0].say({ type: 'waiting', position: 1, reason: 'full' });
+  let late = false;
+  setTimeout(() => { late = true; }, 30000); // Longer than the limit, whatever the machine does.
+  await eventually(() => late, 'longer than an answer may take');
+  equal([all.length, all[0].closed], [1, false]);
+});
+
+test('a connection in no room that is not answered is given up', async (t) => {
+  hurry(t);
+  const { all, Maker } = sockets();
+  const presence = new Presence({ WebSocket: Maker });
+  t.cleanup(() => presence.close());
+  const connected = presence.connect({ url: 'http://test', token: 't' });
+  await eventually(() => all.length === 2 && all[1].said.length === 1, 'another socket asks', 20000);
+  equal([all[0].closed, all[1].said[0].type], [true, 'connect']);
+  all[1].say({ type: 'connected', protocol: 1, identity: 'me', watch: true });
+  await connected;
+});
 
 /** @param {() => object} answer what the server says to a join */
 function socketsThatAnswer(answer) {
@@ -22,7 +111,6 @@ function socketsThatAnswer(answer) {
 async function refusedAtFirst(code) {
   const began = performance.now();
   const refusal = { type: 'error', code, message: 'Try again in a moment.', retryable: true, retryAfterMs: 50 };
-  const joined = { type: 'joined', peer: 'p', resume: 'r', room: 'blue', node: 'n', epoch: 1, seq: 1, roster: [], permissions: {} };
   const Maker = socketsThatAnswer(() => (performance.now() - began > 1500 ? joined : refusal));
   const session = new Session({ url: 'ws://test/ws', token: 't', joinLimitMs: 300, WebSocket: /** @type {any} */ (Maker) }, () => ({ epoch: 0, seq: 0 }));
   let told = 0;
@@ -47,7 +135,6 @@ test('another refusal for now is given up when the limit has passed', async () =
 });
 
 test('who waits in line is told the place, finds it again after a loss by the same token, and is in at last', async () => {
-  const joined = { type: 'joined', peer: 'p', resume: 'r', room: 'blue', node: 'n', epoch: 1, seq: 1, roster: [], permissions: {} };
   /** @type {any[]} */
   const said = [];
   class Maker {

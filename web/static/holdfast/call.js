@@ -203,11 +203,8 @@ export class Call extends EventTarget {
    */
   mayPublish(source) {
     const { publish = true, sources } = this.#me?.permissions ?? {};
-    return publish && (sources?.includes(source) ?? true) && (source !== 'screen-audio' || this.#takesScreenAudio);
-  }
-
-  get #takesScreenAudio() {
-    return !this.#me || Boolean(this.#session?.screenAudio && this.#media?.sends('screen-audio'));
+    const taken = source !== 'screen-audio' || !this.#me || Boolean(this.#session?.screenAudio && this.#media?.sends(source));
+    return publish && (sources?.includes(source) ?? true) && taken;
   }
 
   /**
@@ -387,6 +384,7 @@ export class Call extends EventTarget {
 
   #onUp() {
     this.#wentUp = true;
+    this.#own.renew('screen-audio'); // The connection may have a place for it now.
     this.#said.again();
     this.#refreshState();
   }

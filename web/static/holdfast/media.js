@@ -122,11 +122,10 @@ export class Media extends EventTarget {
   /** @param {{node: string, epoch: number, iceServers: RTCIceServer[], iceServersForMs?: number}} joined */
   start(joined) {
     const { node, epoch } = joined;
-    const reason = this.#connections.present ? 'rejoined' : 'first';
     this.ice.heard(joined);
     if (this.#closing.signal.aborted) return;
-    if (reason === 'first') this.#monitor.run(this.#closing.signal);
-    this.#go({ reason, node, epoch, canMove: false });
+    this.#monitor.run(this.#closing.signal);
+    this.#go({ reason: this.#connections.present ? 'rejoined' : 'first', node, epoch, canMove: false });
   }
 
   /** @param {Order} order */
@@ -177,9 +176,7 @@ export class Media extends EventTarget {
    * @param {import('./protocol.js').Lack[]} [lacks]
    */
   heardSlots(slots, lacks = this.#lacks) {
-    const changed = JSON.stringify(lacks) !== JSON.stringify(this.#lacks);
-    this.#lacks = lacks;
-    if (changed) emit(this, 'lacks', { lacks });
+    if (JSON.stringify(lacks) !== JSON.stringify(this.#lacks)) emit(this, 'lacks', { lacks: this.#lacks = lacks });
     if (this.#live) this.#live.heard(slots);
     else this.#show(slots, this.#slots.apply(slots));
   }
@@ -271,7 +268,10 @@ export class Media extends EventTarget {
       emit(this, 'up', { reason });
       if (isMeasured(reason)) this.#report(step);
     } catch (error) {
-      if (this.#move === move) this.#move = null;
+      if (this.#move === move) {
+        this.#move = null;
+        this.#gap.stop();
+      }
       if (!(error instanceof Aborted)) emit(this, 'alarm', new CallError('media_unreachable', { cause: error, retryable: true }));
     }
   }

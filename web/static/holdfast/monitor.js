@@ -40,6 +40,7 @@ export class Monitor {
   /** By slotKey, as of the last look. */
   #frozen = new Set();
   #close = false;
+  #runs = false;
 
   /** @param {Watched} watched */
   constructor(watched) {
@@ -55,10 +56,12 @@ export class Monitor {
   }
 
   /**
-   * Looks until the signal is aborted.
+   * Looks until the signal is aborted; does nothing if it runs already.
    * @param {AbortSignal} signal
    */
   async run(signal) {
+    if (this.#runs) return;
+    this.#runs = true;
     let steadyAt = performance.now();
     let closeUntil = 0;
     try {

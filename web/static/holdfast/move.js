@@ -80,7 +80,7 @@ export class Move {
   /** @param {Transport} transport */
   #discard(transport) {
     transport.close();
-    this.#around.discarded(transport);
+    if (!this.#abort.signal.aborted) this.#around.discarded(transport); // Else the next journey decides what is sent where.
   }
 
   /**

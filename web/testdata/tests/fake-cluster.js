@@ -24,6 +24,8 @@ export function someone() {
 class FakeNode {
   pc = null;
   offers = [];
+  /** How many sources the client can send: its slots come after them. */
+  senders = 3;
   /** Whether the picture is sent to whoever makes this offer. */
   shows = () => true;
 
@@ -39,9 +41,10 @@ class FakeNode {
       this.pc = new RTCPeerConnection();
     }
     const { pc } = this;
+    this.senders = sdp.match(/^a=sendonly/gm).length;
     await pc.setRemoteDescription({ type: 'offer', sdp });
     for (const transceiver of pc.getTransceivers()) {
-      if (Number(transceiver.mid) < 3) continue;
+      if (Number(transceiver.mid) < this.senders) continue;
       transceiver.direction = 'sendonly';
       const sound = transceiver.receiver.track.kind === 'audio';
       const [track] = sound ? this.stream.getAudioTracks() : this.stream.getVideoTracks();
@@ -84,6 +87,8 @@ export class FakeCluster {
   refuseSockets = 0;
   joinError = null;
   permissions = {};
+  /** Whether the nodes take the sound of a screen. */
+  screenAudio = false;
   resumeReply = {};
   /** Of media, as clients have told. */
   paths = [];
@@ -140,14 +145,14 @@ export class FakeCluster {
   }
 
   order(order) {
-    this.say({ type: 'restart', node: this.nodeName, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 20000, ...order });
+    this.say({ type: 'restart', node: this.nodeName, epoch: this.epoch, screenAudio: this.screenAudio, reason: 'node died', attempts: 3, attemptMs: 20000, ...order });
   }
 
   get roster() {
     return ['me', 'ada'].map((peer) => ({ peer, identity: peer, name: peer, audioMuted: false, videoMuted: false }));
   }
 
-  slots(audioMid = '3', videoMid = '4') {
+  slots(audioMid = `${this.node.senders}`, videoMid = `${this.node.senders + 1}`) {
     return [
       { mid: audioMid, kind: 'audio', peer: 'ada', source: 'microphone' },
       { mid: videoMid, kind: 'video', peer: 'ada', source: 'camera' },
@@ -161,7 +166,7 @@ export class FakeCluster {
     }
     this.heard.push(message);
     const { roster } = this;
-    const place = { node: this.nodeName, epoch: this.epoch };
+    const place = { node: this.nodeName, epoch: this.epoch, screenAudio: this.screenAudio };
     if (message.type === 'join') {
       if (this.joinError) return this.say({ type: 'error', ...this.joinError });
       this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, rename: false, ...this.permissions } });

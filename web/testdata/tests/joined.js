@@ -4,10 +4,10 @@ import { attach, Call } from '/holdfast/index.js';
 import { FakeCluster, someone } from './fake-cluster.js';
 import { eventually, once } from './harness.js';
 
-export async function joined({ cleanup }, options = {}, permissions = {}) {
+export async function joined({ cleanup }, options = {}, permissions = {}, staged = {}) {
   const other = someone();
   const cluster = new FakeCluster(other.stream);
-  cluster.permissions = permissions;
+  Object.assign(cluster, { permissions, ...staged });
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
   const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, ...options });
   call.events = [];
@@ -30,11 +30,15 @@ export async function joined({ cleanup }, options = {}, permissions = {}) {
 }
 
 export async function flowing(call, video) {
-  const before = (await call.stats()).perSlot;
+  const look = async () => {
+    const slots = Object.values((await call.stats()).perSlot);
+    const of = (source) => slots.find((slot) => slot.source === source);
+    return { packets: of('microphone')?.packetsReceived ?? 0, frames: of('camera')?.framesDecoded ?? 0 };
+  };
+  const before = await look();
   await eventually(async () => {
-    const { perSlot } = await call.stats();
-    return perSlot['3']?.packetsReceived > (before['3']?.packetsReceived ?? 0) + 5
-      && perSlot['4']?.framesDecoded > (before['4']?.framesDecoded ?? 0) + 3;
+    const { packets, frames } = await look();
+    return packets > before.packets + 5 && frames > before.frames + 3;
   }, 'media flows');
   // Not getVideoPlaybackQuality: Firefox counts no frames of a MediaStream.
   let shown = 0;

@@ -192,7 +192,7 @@ export class Media extends EventTarget {
 
   /** @param {string} peer */
   forget(peer) {
-    this.#slots.forget(peer);
+    for (const change of this.#slots.forget(peer)) emit(this, 'slot', change);
     this.#gap.forget(peer);
   }
 

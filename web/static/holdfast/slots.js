@@ -39,6 +39,11 @@ export class SlotTable {
    * @type {Map<string, MediaStream>}
    */
   #streams = new Map();
+  /**
+   * By slotKey, those that a page was told of and not told to be gone.
+   * @type {Set<string>}
+   */
+  #told = new Set();
 
   /** As the server last said it. */
   get slots() {
@@ -99,11 +104,12 @@ export class SlotTable {
       const stream = this.#streams.get(key);
       if (!stream) continue;
       for (const track of stream.getTracks()) stream.removeTrack(track);
-      changes.push(this.#change(slot, stream, false));
+      if (this.#told.delete(key)) changes.push(this.#change(slot, stream, false));
     }
     for (const [key, slot] of after) {
+      const old = this.#told.has(key) ? before.get(key) : undefined; // Who was forgotten and is back has another stream.
+      this.#told.add(key);
       this.#fill(slot);
-      const old = before.get(key);
       if (old?.mid !== slot.mid || Boolean(old.paused) !== Boolean(slot.paused)) {
         changes.push(this.#change(slot, this.stream(slot.peer, /** @type {Source} */ (slot.source)), true));
       }
@@ -111,13 +117,23 @@ export class SlotTable {
     return changes;
   }
 
-  /** @param {string} peer */
+  /**
+   * Returns what changed for a page: the table that empties the slots may come later, and says no more then.
+   * @param {string} peer
+   * @returns {SlotChange[]}
+   */
   forget(peer) {
+    const occupied = this.#occupied();
+    /** @type {SlotChange[]} */
+    const changes = [];
     for (const [key, stream] of this.#streams) {
       if (!key.startsWith(`${peer}/`)) continue;
       for (const track of stream.getTracks()) stream.removeTrack(track);
       this.#streams.delete(key);
+      const slot = occupied.get(key);
+      if (slot && this.#told.delete(key)) changes.push(this.#change(slot, stream, false));
     }
+    return changes;
   }
 
   /**

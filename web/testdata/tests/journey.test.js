@@ -83,3 +83,16 @@ test('nothing is looked at closely any more when a journey ends in a fault', asy
   equal(began, 1);
   await eventually(() => over === 1, 'the close look ends', 10000);
 });
+
+test('whoever leaves is told as gone once, though the slots say so later', async (t) => {
+  const { cluster, call } = await joined(t);
+  const changes = [];
+  call.addEventListener('slot', ({ detail: { peer, source, live } }) => changes.push([peer, source, live]));
+  const { epoch } = cluster;
+  const stream = call.stream('ada', 'camera');
+  cluster.say({ type: 'peer-left', peer: 'ada', epoch, seq: 2 });
+  cluster.say({ type: 'slots', slots: cluster.slots().map(({ mid, kind }) => ({ mid, kind, peer: '', source: '' })), epoch });
+  await eventually(() => call.roster.length === 1 && call.slots.every(({ peer }) => peer === ''), 'nobody is left');
+  equal(changes.sort(), [['ada', 'camera', false], ['ada', 'microphone', false]]);
+  equal(stream.getTracks(), []);
+});

@@ -47,6 +47,23 @@ test('a stream is the same from before its first frame to after its last move', 
   ok(table.stream('ada', 'camera') !== stream, 'who left and came back is somebody new');
 });
 
+test('who leaves is gone before the table says so, and is told anew when they are back in the same slot', ({ cleanup }) => {
+  const table = new SlotTable();
+  const [three, four] = lanes(cleanup);
+  table.bind([three, four]);
+  const shown = [slot('3', 'ada', 'microphone'), slot('4', 'ada')];
+  const tell = (changes) => changes.map(({ peer, source, live }) => `${peer} ${source} ${live}`).sort();
+  table.apply(shown);
+  const stream = table.stream('ada', 'camera');
+  equal(tell(table.forget('ada')), ['ada camera false', 'ada microphone false']);
+  equal(stream.getTracks(), []);
+  table.bind([three, four]);
+  equal(tell(table.apply(shown)), ['ada camera true', 'ada microphone true']);
+  equal(table.stream('ada', 'camera').getTracks().map(({ id }) => id), [four.track.id]);
+  table.forget('ada');
+  equal(table.apply([slot('3', ''), slot('4', '')]), [], 'said once');
+});
+
 test('a picture that is held back is told, and told again when it comes back', ({ cleanup }) => {
   const table = new SlotTable();
   table.bind(lanes(cleanup));

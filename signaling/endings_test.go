@@ -3,6 +3,7 @@ package signaling
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,6 +181,20 @@ func TestAResumeIsJudgedWhenTheStoreIsBack(t *testing.T) {
 			break
 		}
 	}
+}
+
+// TestWhoIsJudgedMayChangeItsName is for the race detector: the judge asks beside the session's loop.
+func TestWhoIsJudgedMayChangeItsName(t *testing.T) {
+	r, n, e := lobby(t)
+	ada, joined := e.joinWith("ada", func(g *access.Grant) { g.CanRename = true })
+	_ = ada.conn.CloseNow()
+	r.placer.noting(errors.New("down"))
+	ada, _ = e.resume(joined.Resume, 2)
+	for _, name := range []string{"Grace", "Ada", "Eve"} {
+		ada.say(&wire.Rename{Name: name})
+		testkit.Eventually(t, "the new name", func() bool { return strings.Contains(n.said(), "renames "+name) })
+	}
+	r.placer.noting(nil)
 }
 
 // TestASessionThatMissedItsRemovalIsFound: its node died before it was told.

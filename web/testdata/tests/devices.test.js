@@ -35,6 +35,14 @@ test('both are opened with one question', async (t) => {
   equal(devices.problems, { microphone: '', camera: '' });
 });
 
+test('what is opened is told source by source: a call that has begun meanwhile sends it', async (t) => {
+  const { devices } = stub(t, (what) => (what.includes('camera') ? 'NotFoundError' : ''));
+  const told = {};
+  devices.addEventListener('track', ({ detail: { source } }) => (told[source] = devices.track(source)?.readyState ?? 'none'));
+  await devices.open();
+  equal(told, { microphone: 'live', camera: 'none' });
+});
+
 test('without a camera one is heard, and told so', async (t) => {
   const { devices, asked } = stub(t, (what) => (what.includes('camera') ? 'NotFoundError' : ''));
   await devices.open();

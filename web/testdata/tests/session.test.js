@@ -92,6 +92,53 @@ test('a connection in no room that is not answered is given up', async (t) => {
   await connected;
 });
 
+/** Tokens that are asked for and given later. */
+function lateTokens() {
+  /** @type {{resolve: (token: string) => void, reject: (error: Error) => void}[]} */
+  const asked = [];
+  return { asked, token: () => new Promise((resolve, reject) => asked.push({ resolve, reject })) };
+}
+
+test('a token that comes after the socket it was asked for joins nobody: the one asked for since does, once', async (t) => {
+  const { all, Maker } = sockets();
+  const { asked, token } = lateTokens();
+  const session = new Session({ url: 'ws://test/ws', token: /** @type {any} */ (token), WebSocket: Maker }, () => ({ epoch: 0, seq: 0 }));
+  t.cleanup(() => session.leave(false));
+  session.start();
+  await eventually(() => asked.length === 1, 'a token is wanted');
+  all[0].cut();
+  await eventually(() => asked.length === 2, 'another is wanted');
+  asked[0].resolve('old');
+  asked[1].resolve('new');
+  await eventually(() => all[1].said.length > 0, 'the join');
+  equal(all.flatMap(({ said }) => said), [{ type: 'join', token: 'new' }]);
+});
+
+test('a token that cannot be fetched when the session has expired is told, and asked for again', async (t) => {
+  const { all, Maker } = sockets();
+  const { asked, token } = lateTokens();
+  const session = new Session({ url: 'ws://test/ws', token: /** @type {any} */ (token), WebSocket: Maker }, () => ({ epoch: 0, seq: 0 }));
+  t.cleanup(() => session.leave(false));
+  /** @type {string[]} */
+  const told = [];
+  session.addEventListener('error', (event) => told.push(/** @type {CustomEvent} */ (event).detail.code));
+  session.start();
+  await eventually(() => asked.length === 1, 'a token is wanted');
+  asked[0].resolve('first');
+  await eventually(() => all[0].said.length === 1, 'the join');
+  all[0].say(joined);
+  all[0].cut();
+  await eventually(() => all[1]?.said.length === 1, 'the resume');
+  all[1].say({ type: 'error', code: 'resume_expired', message: 'Join again.', retryable: false });
+  await eventually(() => asked.length === 2, 'another token is wanted');
+  asked[1].reject(new Error('staged'));
+  await eventually(() => asked.length === 3, 'and another');
+  equal(told, ['no_token']);
+  asked[2].resolve('third');
+  await eventually(() => all.at(-1).said.length === 1, 'a join');
+  equal(all.at(-1).said, [{ type: 'join', token: 'third' }]);
+});
+
 /** @param {() => object} answer what the server says to a join */
 function socketsThatAnswer(answer) {
   return class {

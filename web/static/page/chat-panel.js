@@ -18,7 +18,10 @@ export class ChatPanel {
   #field = find('#line', HTMLTextAreaElement);
   #to = find('#to', HTMLSelectElement);
   #badge = find('#unread', HTMLElement);
-  /** @type {Map<string, HTMLElement>} */
+  /**
+   * By the ids of lines that may still become sent.
+   * @type {Map<string, HTMLElement>}
+   */
   #own = new Map();
   #unread = 0;
   #open = false;
@@ -113,10 +116,11 @@ export class ChatPanel {
     const known = line.own ? this.#own.get(line.id) : undefined;
     if (known) {
       known.dataset.state = line.state;
+      if (line.state === 'sent') this.#own.delete(line.id); // It changes no more.
       return;
     }
     const item = this.#add({ key: line.peer, ...line, name: line.own ? say('you') : line.name }, false);
-    if (line.own) this.#own.set(line.id, item);
+    if (line.own && line.state !== 'sent') this.#own.set(line.id, item);
   }
 
   /**

@@ -151,6 +151,8 @@ async function join(name, room, encrypts = lobby.encrypts) {
     if (!(error instanceof CallError)) console.error(error);
     if (joining.state !== 'left') joining.leave();
     end(error instanceof CallError ? ofCall(error) : ofCall({ code: 'failed', message: '' }));
+  } finally {
+    if (joining.state === 'idle') encryption?.close(); // It never began, and is not `left`.
   }
 }
 

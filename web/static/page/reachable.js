@@ -13,6 +13,8 @@ export class Reachable {
   /** @type {Presence | null} */
   #presence = null;
   #name = '';
+  /** Grows with each `open` and `close`: what it waits for is out of date then. */
+  #era = 0;
 
   /**
    * @param {import('./ringing.js').Ringing} ringing
@@ -29,7 +31,9 @@ export class Reachable {
   async open(name) {
     if (this.#presence && (this.#link.token !== '' || name === this.#name)) return;
     this.close();
+    const era = this.#era;
     if (this.#link.token !== '' ? !this.#link.message : name === '' || !await inDevelopment()) return;
+    if (era !== this.#era) return;
     const presence = new Presence();
     [this.#presence, this.#name] = [presence, name];
     this.#ringing.follow(presence.messages);
@@ -39,6 +43,7 @@ export class Reachable {
   }
 
   close() {
+    this.#era++;
     this.#presence?.close();
     this.#presence = null;
   }

@@ -158,6 +158,27 @@ test('an invitation that would lead nowhere is explained instead of copied', asy
   equal([copied, said()], [['https://app.example.org/join/a%20room'], [say('invite.copied')]]);
 });
 
+test('one’s own line becomes sent, and is let go of when it is pushed out of sight', async (t) => {
+  const panel = await part('#stage', t);
+  const call = Object.assign(new EventTarget(), { peer: 'me', roster: [], messages: Object.assign(new EventTarget(), { scope: '' }) });
+  new ChatPanel(/** @type {any} */ (call));
+  t.cleanup(() => call.dispatchEvent(new CustomEvent('left')));
+  const hear = (id, own, state) => call.dispatchEvent(new CustomEvent('chat', { detail: { line: { id, peer: own ? 'me' : 'ada', name: 'Ada', text: id, at: 0, own, state } } }));
+  hear('mine', true, 'sending');
+  hear('mine', false, 'sent'); // Somebody else's line may have the same id.
+  const own = () => panel.querySelectorAll('.line.own');
+  equal([own()[0].dataset.state, own().length], ['sending', 1]);
+  hear('mine', true, 'sent');
+  equal([own()[0].dataset.state, own().length], ['sent', 1]);
+  const line = new WeakRef(own()[0]);
+  for (let i = 0; i < 500; i++) hear(`line ${i}`, false, 'sent');
+  equal([panel.querySelectorAll('.line').length, own().length], [500, 0]);
+  await eventually(async () => {
+    await gc({ execution: 'async' });
+    return line.deref() === undefined;
+  }, 'nothing holds the line', 10000);
+});
+
 test('what is meant for one goes to nobody else, also when they leave', async (t) => {
   const panel = await part('#stage', t);
   const sent = [];

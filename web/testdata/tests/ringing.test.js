@@ -1,5 +1,6 @@
 // Rings: their states on both sides, whatever order and however often what is said of them comes.
 
+import { Reachable } from '/page/reachable.js';
 import { Ringing } from '/page/ringing.js';
 import { meant } from '/page/met.js';
 import { identityInDev } from '/page/tokens.js';
@@ -130,4 +131,38 @@ test('what is written into the field means somebody met, or an identity', () => 
   const met = [{ identity: 'u-17', name: 'Grace Hopper' }];
   equal([meant('grace hopper', met, (text) => text).identity, meant('u-17', met, (text) => text).name, meant('u-18', met, (text) => text).identity], ['u-17', 'Grace Hopper', 'u-18']);
   equal([' Grace  Hopper ', 'محمد', '👨‍👩‍👧', '‏'].map(identityInDev), ['grace-hopper', 'محمد', '👨👩👧', '']);
+});
+
+test('who joins, or takes another name, before the start page knows that it is in dev is not reached by the old name', async ({ cleanup }) => {
+  const genuine = { fetch: globalThis.fetch, WebSocket: globalThis.WebSocket };
+  const [configs, identities] = [[], []];
+  Object.assign(globalThis, {
+    fetch: (path) => {
+      if (path === '/api/v1/config') return new Promise((resolve) => configs.push(() => resolve(Response.json({ dev: true }))));
+      identities.push(new URL(path, location.href).searchParams.get('identity'));
+      return new Promise(() => {});
+    },
+    WebSocket: class {
+      constructor() {
+        sockets.push(this);
+        queueMicrotask(() => this.onopen?.());
+      }
+      send() {}
+      close() {}
+    },
+  });
+  const sockets = [];
+  cleanup(() => Object.assign(globalThis, genuine));
+  const reachable = new Reachable(new Ringing(), { token: '', message: false }, () => {});
+  cleanup(() => reachable.close());
+  const answer = () => configs.splice(0).forEach((one) => one());
+  reachable.open('Ada');
+  reachable.close();
+  reachable.open('Bob');
+  reachable.open('Eve');
+  answer();
+  await eventually(() => sockets.length > 0 && configs.length >= sockets.length, 'a connection that asks for its token');
+  answer();
+  await eventually(() => identities.length >= sockets.length, 'tokens');
+  equal([sockets.length, identities], [1, ['eve']]);
 });

@@ -32,10 +32,15 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 		return nil, status.Error(codes.InvalidArgument, "the act is for a source")
 	}
 	reply := &control.ModerateReply{}
-	if ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.moderate(request, reply) }); !ran {
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.moderate(request, reply) })
+	switch {
+	case ran:
+		return reply, nil
+	case err == nil && request.GetByPeer() != "": // over REST all nodes are asked
+		return nil, control.NotOpen()
+	default:
 		return &control.ModerateReply{}, err
 	}
-	return reply, nil
 }
 
 func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply) {

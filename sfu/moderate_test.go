@@ -162,8 +162,13 @@ func TestWhatAModeratorDoes(t *testing.T) {
 			t.Errorf("%v is answered %v", bad, err)
 		}
 	}
-	if reply, err := s.client.Moderate(t.Context(), &control.ModerateRequest{Room: "closed", Act: control.Act_ACT_GRANT, Peer: "bob"}); err != nil || len(reply.GetDone()) != 0 {
-		t.Errorf("a closed room: %v, %v", reply, err)
+	closed := &control.ModerateRequest{Room: "closed", Act: control.Act_ACT_GRANT, Peer: "bob"}
+	if reply, err := s.client.Moderate(t.Context(), closed); err != nil || len(reply.GetDone()) != 0 {
+		t.Errorf("a closed room over REST: %v, %v", reply, err)
+	}
+	closed.ByPeer = "ada"
+	if _, err := s.client.Moderate(t.Context(), closed); !control.IsNotOpen(err) {
+		t.Errorf("a closed room for somebody in it: %v", err)
 	}
 }
 

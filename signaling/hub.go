@@ -102,10 +102,23 @@ func (h *Hub) Delayed(room ring.RoomID, why error) {
 	}
 }
 
-// found is Moved for a pin that a session met.
-func (h *Hub) found(room ring.RoomID, to pin.Pin) {
+// latest is the room's pin as known here, or the given one.
+func (h *Hub) latest(room ring.RoomID, known pin.Pin) pin.Pin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil && known.Fence.Less(r.pin.Fence) {
+		return r.pin
+	}
+	return known
+}
+
+// found is Moved for a pin that a session met. If a live move's node refused the room under a fence, the former one still has it.
+func (h *Hub) found(room ring.RoomID, to pin.Pin, refused pin.Fence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil && !refused.IsZero() && r.live == refused && r.pin.Fence == refused {
+		r.live = to.Fence
+	}
 	h.move(room, to, h.log.Info, "clients told to restart", "why", "found by a session")
 }
 

@@ -294,7 +294,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
-			s.server.hub.found(s.who.Room, p)
+			s.server.hub.found(s.who.Room, p, pin.Fence{})
 			continue
 		}
 		if !s.pause(ctx, tries) {

@@ -19,6 +19,7 @@ type memory struct {
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
 	unsaid     map[wire.Source]bool // said without a link
+	hand       *wire.Hand           // likewise
 	view       *wire.View
 	unanswered *wire.Offer
 	offered    bool // under this pin

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -22,6 +25,7 @@ const (
 	expressionBurst      = 6
 
 	moderateLimit = 2 * time.Second
+	againAfter    = 50 * time.Millisecond
 )
 
 var (
@@ -40,7 +44,11 @@ func (s *session) express(m wire.Message) error {
 	}
 	switch m := m.(type) {
 	case *wire.Hand:
-		s.say(&control.PeerMessage{Message: &control.PeerMessage_Hand{Hand: &control.Hand{Raised: m.Raised}}})
+		s.known.hand = nil
+		if s.link == nil {
+			s.known.hand = m
+		}
+		s.say(handMessage(m))
 	case *wire.React:
 		s.say(&control.PeerMessage{Message: &control.PeerMessage_React{React: &control.React{Emoji: m.Emoji}}})
 	}
@@ -75,7 +83,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	if m.Act == wire.ActGiveUp {
 		request.Peer = s.who.Peer
 	}
-	at := s.pin.Control
+	at := s.pin
 	s.work(func() {
 		if err := s.server.moderateAt(ctx, at, request); err != nil {
 			s.log.Debug("not moderated", "act", m.Act, "error", err)
@@ -85,13 +93,21 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	return nil
 }
 
-func (s *Server) moderateAt(ctx context.Context, at string, request *control.ModerateRequest) error {
+// moderateAt asks where the room is, again while it is on its way there.
+func (s *Server) moderateAt(ctx context.Context, at pin.Pin, request *control.ModerateRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, moderateLimit)
 	defer cancel()
-	client, err := s.parts.Pool.Client(at)
 	var reply *control.ModerateReply
-	if err == nil {
-		reply, err = client.Moderate(ctx, request)
+	var err error
+	for {
+		var client control.MediaClient
+		if client, err = s.parts.Pool.Client(at.Control); err == nil {
+			reply, err = client.Moderate(ctx, request)
+		}
+		if !control.IsNotOpen(err) || !backoff.Sleep(ctx, againAfter) {
+			break
+		}
+		at = s.hub.latest(ring.RoomID(request.GetRoom()), at)
 	}
 	switch {
 	case err != nil:

@@ -89,6 +89,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	clear(s.known.unsaid)
 	s.repeat()
+	s.known.hand = nil
 	if !alive && s.known.offered && s.known.unanswered == nil {
 		// The same node lost this peer's connection and certificate.
 		s.known.offered = false
@@ -115,6 +116,12 @@ func samePeople(told, now []*control.Peer) bool {
 func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(muteMessage(source, muted))
+	}
+	if own := s.own(); own != nil && own.GetName() != s.who.Name {
+		s.say(renameMessage(s.who.Name))
+	}
+	if s.known.hand != nil {
+		s.say(handMessage(s.known.hand))
 	}
 	if s.known.view != nil {
 		s.say(viewMessage(s.known.view))

@@ -36,6 +36,8 @@ type node struct {
 	holds     bool            // it has every room open
 	drain     fakeDrain
 	outranked []*control.OutrankRequest
+	removals  []string // the peers that were to be removed
+	moderated error    // what acts are answered
 }
 
 type fakePeer struct {
@@ -244,6 +246,7 @@ func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*contr
 	reply := &control.RemoveReply{}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.removals = append(n.removals, request.GetPeer())
 	for id, p := range n.peers {
 		if id != request.GetPeer() && p.entry.GetIdentity() != request.GetIdentity() {
 			continue
@@ -267,6 +270,9 @@ func (n *node) Moderate(_ context.Context, m *control.ModerateRequest) (*control
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	reply := &control.ModerateReply{}
+	if n.moderated != nil {
+		return nil, n.moderated
+	}
 	for id, p := range n.peers {
 		if id == m.GetPeer() || p.entry.GetIdentity() == m.GetIdentity() || m.GetPeer() == "" && m.GetIdentity() == "" && id != m.GetByPeer() {
 			reply.Done = append(reply.Done, id)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -60,7 +59,7 @@ func (s *session) rename(m *wire.Rename) error {
 		return fmt.Errorf("%w: nothing of the name can be shown", wire.ErrMalformed)
 	}
 	s.who.Name = name
-	s.say(&control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: name}}})
+	s.say(renameMessage(name))
 	return nil
 }
 

@@ -106,21 +106,32 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	}
 	if at.Fence.Less(next.Fence) {
 		s.log.Debug("room found elsewhere", "to", next.Node, "epoch", next.Fence.Epoch, "reason", failure)
-		s.server.hub.found(s.who.Room, next)
+		s.server.hub.found(s.who.Room, next, refusedUnder(at, failure))
 		return errElsewhere
 	}
 	return nil
 }
 
+// refusedUnder is zero unless the node would not open the room.
+func refusedUnder(at pin.Pin, failure error) pin.Fence {
+	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok && refusesRoom(refused) {
+		return at.Fence
+	}
+	return pin.Fence{}
+}
+
+func refusesRoom(refused *sfulink.RefusedError) bool {
+	return refused.Code == control.Refusal_REFUSAL_NO_HEADROOM || refused.Code == control.Refusal_REFUSAL_DRAINING
+}
+
 // A refused room has the size that its node judged.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
-		switch refused.Code {
-		case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
+		switch {
+		case refusesRoom(refused):
 			return s.server.hub.placeAgain(ctx, s.who.Room, p, expect)
-		case control.Refusal_REFUSAL_UNCONFIRMED:
+		case refused.Code == control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
-		default:
 		}
 		if !refused.Current.IsZero() {
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)

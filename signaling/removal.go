@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -19,6 +23,9 @@ const (
 	// Each question goes to every media node.
 	roomAsksPerSecond = 5
 	roomAskBurst      = 50
+
+	takeOutFirst = 100 * time.Millisecond
+	takeOutLimit = 5 * time.Second // a death, and a move
 )
 
 var errWhom = errors.New("name one peer or one identity")
@@ -112,6 +119,34 @@ func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
 		return errFlood
 	}
 	return nil
+}
+
+// takeOut tells the room's node of who left without a link: the others' sessions have it expect everybody.
+func (s *session) takeOut(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, takeOutLimit)
+	defer cancel()
+	at, request := s.pin, &control.RemoveRequest{Room: string(s.who.Room), Peer: s.who.Peer}
+	for wait := (backoff.Backoff{First: takeOutFirst, Most: time.Second}); ; {
+		if p, err := s.server.pinOf(ctx, s.who.Room); err == nil {
+			at = p
+		} else if errors.Is(err, orchestrator.ErrNoPin) {
+			return
+		}
+		if s.takenOut(ctx, at, request) || !backoff.Sleep(ctx, wait.Next()) {
+			return
+		}
+	}
+}
+
+func (s *session) takenOut(ctx context.Context, at pin.Pin, request *control.RemoveRequest) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // the node may be dead
+	defer cancel()
+	client, err := s.server.parts.Pool.Client(at.Control)
+	if err != nil {
+		return false
+	}
+	reply, err := client.Remove(ctx, request)
+	return err == nil && len(reply.GetRemoved()) > 0
 }
 
 func (s *Server) removeEverywhere(ctx context.Context, request *control.RemoveRequest) removalAnswer {

@@ -53,7 +53,7 @@ func (s *Server) rereadPins(ctx context.Context) {
 	for _, room := range higher {
 		to, err := s.hub.place(ctx, room, headroom.Room{})
 		if err == nil && to.Boot != here[room].Boot {
-			s.hub.found(room, to)
+			s.hub.found(room, to, pin.Fence{})
 		}
 	}
 }

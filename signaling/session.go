@@ -122,8 +122,8 @@ func (s *Server) hostSessions(ctx context.Context) {
 	}
 }
 
-func (s *session) live(ctx context.Context) {
-	ctx, end := context.WithCancelCause(ctx)
+func (s *session) live(hosted context.Context) {
+	ctx, end := context.WithCancelCause(hosted)
 	defer end(nil)
 	defer s.giveBack()
 	s.socket.tcp.DropBy(func() { end(errCrowded) })
@@ -139,6 +139,9 @@ func (s *session) live(ctx context.Context) {
 	}
 	end(nil) // ends the remaining workers
 	s.socket.close(how)
+	if s.link == nil && !s.pin.IsZero() && (how.leave || how.expelled) {
+		s.takeOut(hosted)
+	}
 }
 
 func (s *session) giveBack() {

@@ -117,6 +117,14 @@ func muteMessage(source wire.Source, muted bool) *control.PeerMessage {
 	return &control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: controlSource(source), Muted: muted}}}
 }
 
+func renameMessage(name string) *control.PeerMessage {
+	return &control.PeerMessage{Message: &control.PeerMessage_Rename{Rename: &control.Rename{Name: name}}}
+}
+
+func handMessage(h *wire.Hand) *control.PeerMessage {
+	return &control.PeerMessage{Message: &control.PeerMessage_Hand{Hand: &control.Hand{Raised: h.Raised}}}
+}
+
 func refreshMessage(r *wire.Refresh) *control.PeerMessage {
 	return &control.PeerMessage{Message: &control.PeerMessage_Refresh{Refresh: &control.Refresh{Mids: r.Mids}}}
 }

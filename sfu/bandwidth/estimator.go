@@ -61,13 +61,17 @@ type window struct {
 	packets, losses int
 }
 
-// rate is in bits per second; a queued burst arrives faster than the path is.
+// rate is in bits per second. Packets that a queue held arrive faster than the path is: what was sent bounds it, if sending took longer.
 func (w *window) rate() float64 {
 	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
-	if arrived <= 0 || sent <= 0 {
+	if arrived <= 0 {
 		return 0
 	}
-	return min(float64(w.bytes*8)/arrived.Seconds(), float64(w.sentBytes*8)/sent.Seconds())
+	passed := float64(w.bytes*8) / arrived.Seconds()
+	if sent < arrived {
+		return passed
+	}
+	return min(passed, float64(w.sentBytes*8)/sent.Seconds())
 }
 
 func (w *window) add(s sample) {

@@ -83,6 +83,28 @@ func TestALongerPath(t *testing.T) {
 	}
 }
 
+// TestABurstDoesNotPausePictures: packets that are sent at once arrive over a whole interval, which then says nothing of how fast they
+// were sent, but how much passes.
+func TestABurstDoesNotPausePictures(t *testing.T) {
+	for _, carries := range []float64{1e6, 2e6, 3e6, 4e6} {
+		t.Run(fmt.Sprintf("%gM", carries/1e6), func(t *testing.T) {
+			c := newCall(t, link{bitsPerSecond: carries, queue: 2 * time.Second})
+			c.level = 1
+			c.run(3 * time.Second)
+			for range 150 {
+				c.send(1264)
+			}
+			c.run(4 * time.Second)
+			if c.paused > 0 {
+				t.Errorf("no picture for %v, target %.0f", c.paused, c.estimator.target)
+			}
+			if got := c.estimator.target; got > 1.15*carries {
+				t.Errorf("target %.0f, the path carries %.0f", got, carries)
+			}
+		})
+	}
+}
+
 // TestPolicer: a path without a queue says it by loss alone.
 func TestPolicer(t *testing.T) {
 	c := newCall(t, wide())

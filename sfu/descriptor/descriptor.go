@@ -67,7 +67,7 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 		custom.indications, custom.references = in.flag(), in.flag()
 		in.read(1)
 		if attached {
-			if err := r.attach(&in, f); err != nil {
+			if err := r.attach(&in, id, f); err != nil {
 				return err
 			}
 		}
@@ -99,11 +99,14 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 	return nil
 }
 
-// Chromium repeats the structure with each keyframe.
-func (r *Reader) attach(in *bitReader, f *Frame) error {
+// attach takes only a structure with the frame's own template. Chromium repeats it with each keyframe.
+func (r *Reader) attach(in *bitReader, id int, f *Frame) error {
 	var s Structure
 	if err := s.read(in); err != nil {
 		return err
+	}
+	if s.template(id) == nil {
+		return ErrMalformed
 	}
 	if r.structure == nil || *r.structure != s {
 		attached := s

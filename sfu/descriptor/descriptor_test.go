@@ -147,7 +147,7 @@ func TestMalformed(t *testing.T) {
 	endless := append(raw(t, "800001"), 0x80)
 	endless = append(endless, make([]byte, 200)...) // templates without end
 	cases := map[string][]byte{
-		"templates without end": endless, "too long": make([]byte, MaxBytes+1),
+		"no template of its own": raw(t, "c500018000e0"), "templates without end": endless, "too long": make([]byte, MaxBytes+1),
 		"references without end": append(raw(t, "85000317"), slices.Repeat([]byte{0xFF}, 100)...),
 	}
 	for name, b := range cases {
@@ -166,6 +166,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(raw(f, text), raw(f, "c50003"))
 		f.Add(raw(f, "c300021a00080000"), raw(f, text))
 	}
+	f.Add(raw(f, "c500018000e0"), raw(f, "c50003")) // lacks its own template
 	// A structure of many targets, in a frame of the structure before.
 	f.Add([]byte("0"), []byte("A00\x9d\x9d,00000000000000000000000B0\x00"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
@@ -173,7 +174,7 @@ func FuzzRead(f *testing.F) {
 		for _, b := range [][]byte{raw(t, l3t3Key), first, second, first} {
 			var frame Frame
 			if err := r.Read(b, &frame); err != nil || !frame.Known {
-				if frame.Known || frame.Structure != nil && err != nil {
+				if frame.Known || frame.Keyframe || frame.Structure != nil && err != nil {
 					t.Fatalf("%v and %+v", err, frame)
 				}
 				continue

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/pion/rtp"
 	"github.com/pion/rtp/codecs"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 func marshal(t testing.TB, h rtp.Header, payload []byte) []byte {
@@ -227,6 +230,58 @@ func FuzzPicture(f *testing.F) {
 		if p.pictureIDAt != 0 && pion.PictureID != p.pictureID || p.tl0At != 0 && pion.TL0PICIDX != p.tl0 ||
 			pion.T == 1 && (pion.TID != p.temporal || (pion.Y == 1) != p.synced) || p.begins != (pion.S == 1 && pion.PID == 0) {
 			t.Fatalf("Pion reads %+v, we %+v", pion, p)
+		}
+	})
+}
+
+// foreign attaches a structure that lacks the template of its own frame.
+const foreign = "c500018000e0"
+
+func unhex(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func parseDescribed(t testing.TB, codec codec, descriptors *descriptor.Reader, described, payload []byte) *Packet {
+	t.Helper()
+	h := rtp.Header{Version: 2, Extension: true, ExtensionProfile: profileTwoByte}
+	if err := h.SetExtension(4, described); err != nil {
+		t.Fatal(err)
+	}
+	raw := marshal(t, h, payload)
+	p := &Packet{length: len(raw)}
+	copy(p.buffer[:], raw)
+	if err := p.parse(codec, &extensionIDs{descriptor: 4}, descriptors); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAForeignDescriptorIsIgnored(t *testing.T) {
+	if p := parseDescribed(t, codecAV1, &descriptor.Reader{}, unhex(t, foreign), []byte("frame")); p.described || p.picture.keyframe {
+		t.Errorf("described %v, keyframe %v", p.described, p.picture.keyframe)
+	}
+}
+
+// FuzzDescribed parses a packet after the beginning of a described stream.
+func FuzzDescribed(f *testing.F) {
+	f.Add(uint8(codecAV1), unhex(f, foreign), []byte("frame"))
+	f.Add(uint8(codecVP9), unhex(f, l3t3Key.structure), []byte{0xA8, 0x05, 0x00, 0x09})
+	f.Add(uint8(codecVP8), unhex(f, "c500018000"), vp8Payload(true, true, 500, 3, 180, 0, 30))
+	f.Fuzz(func(t *testing.T, c uint8, described, payload []byte) {
+		if len(described) > descriptor.MaxBytes || len(payload) > packetCapacity/2 {
+			return
+		}
+		var descriptors descriptor.Reader
+		for _, b := range [][]byte{unhex(t, l1t3.structure), described, described} {
+			p := parseDescribed(t, codec(c), &descriptors, b, payload)
+			if p.described && p.picture.keyframe && !p.frame.Known {
+				t.Fatal("a keyframe of an unknown structure")
+			}
 		}
 	})
 }

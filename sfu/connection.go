@@ -40,6 +40,7 @@ type connectionConfig struct {
 	mediaTCP     uint16 // 0: none
 	pathStart    uint64 // bits per second of the client's path; 0: unlimited
 	onPath       func() // must not block
+	onBroken     func() // a packet of the client's panicked; must not block
 	// onState hears each change in order, and must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger

@@ -29,6 +29,7 @@ const (
 
 // RTCP is part of transport.Handler.
 func (c *connection) RTCP(b []byte, arrived time.Time) {
+	defer c.blame()
 	for range maxRTCPInPackets {
 		if len(b) < rtcpHeaderBytes {
 			return

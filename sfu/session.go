@@ -288,7 +288,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		return nil, err
 	}
 	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
-	path := n.path
+	path, who := n.path, n.strikeName
 	if n.present != nil {
 		path = n.present.path.Target()
 	}
@@ -296,7 +296,8 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, gone: p.gone.Load, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told, mediaTCP: r.node.MediaTCP(),
 		pathStart: path, onPath: func() { r.news.path(p.id) },
-		log: r.log.With("peer", string(p.id)),
+		log:      r.log.With("peer", string(p.id)),
+		onBroken: func() { r.node.panics.Strike(who) },
 		onState: func(c *connection, state control.TransportState) {
 			r.post(func() { r.transportChanged(p, c, state) })
 		},

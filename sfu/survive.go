@@ -57,6 +57,14 @@ func (r *room) abandon(a attachment) {
 	}
 }
 
+// blame is deferred where an authentic packet is read. The transport recovers, and ends the connection.
+func (c *connection) blame() {
+	if fault := recover(); fault != nil {
+		c.onBroken()
+		panic(fault) //nolint:forbidigo // it goes on to the transport
+	}
+}
+
 // mediaBroke is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
 	select {

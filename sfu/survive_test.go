@@ -112,3 +112,25 @@ func TestMediaThatBreaksForwardingEndsItsConnection(t *testing.T) {
 		t.Error("the connection was not replaced")
 	}
 }
+
+// TestPacketsThatBreakTheNodeAreStruck: each costs the connection, two the place.
+func TestPacketsThatBreakTheNodeAreStruck(t *testing.T) {
+	s := newStage(t, "one")
+	stream, _ := s.attach("room", "alice", 1)
+	for tag := byte('a'); tag <= 'b'; tag++ {
+		client := newMediaClient(t, tag, true, 1)
+		client.negotiate(stream, nil)
+		stream.awaitConnected()
+		u := s.connectionOf("room", "alice").uplink
+		u.mu.Lock()
+		u.streams = nil // The first packet panics now.
+		u.mu.Unlock()
+		client.goSend()
+		stream.await("the connection is given up", func(e *control.PeerEvent) bool {
+			return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_FAILED
+		})
+	}
+	if refused := s.refusal(s.attachMessage(s.pin(s.epoch), "elsewhere", "alice", 2)); refused.GetCode() != control.Refusal_REFUSAL_BROKE {
+		t.Errorf("the next attach is refused with %v", refused)
+	}
+}

@@ -117,6 +117,7 @@ func closeLayers(layers []*forward.Layer) {
 }
 
 func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
+	defer c.blame()
 	u := c.uplink
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -92,8 +92,9 @@ type Conn struct {
 	backs       *rate.Limiter
 
 	selected atomic.Pointer[egress.Address] // nil: no check yet
-	heard    atomic.Int64                   // last authentic packet, Unix nanoseconds
-	goodbye  atomic.Int64                   // last DTLS alert, Unix nanoseconds; not authentic
+	opened   time.Time                      // its monotonic part counts: somebody may set the wall clock
+	heard    atomic.Int64                   // last authentic packet, nanoseconds after opened
+	goodbye  atomic.Int64                   // last DTLS alert, as heard, not authentic; 0: none
 
 	broken atomic.Bool
 	in     inbound
@@ -139,10 +140,9 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 		return nil, fmt.Errorf("hash own certificate: %w", err)
 	}
 	c := &Conn{
-		transport: t, cfg: cfg, certificate: certificate, fingerprint: "sha-256 " + strings.ToUpper(hash),
+		transport: t, cfg: cfg, certificate: certificate, fingerprint: "sha-256 " + strings.ToUpper(hash), opened: time.Now(),
 		stranger: rate.NewLimiter(checksPerSecond, checksBurst), backs: rate.NewLimiter(backsPerSecond, backsBurst),
 	}
-	c.heard.Store(time.Now().UnixNano())
 	c.Restart(cfg.Ufrag, cfg.Password)
 	return c, nil
 }
@@ -199,7 +199,7 @@ func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	return up && used != nil && *used == from || c.stranger.AllowN(now, 1)
 }
 
-func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
+func (c *Conn) heardFrom(now time.Time) { c.heard.Store(int64(now.Sub(c.opened))) }
 
 // checked reports whether to check back. Media moves only to an address that has answered a check: another one may be
 // forged.
@@ -245,7 +245,7 @@ func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 // Left means that the client seems gone: silent for half a second after a DTLS alert, or for disconnectedAfter.
 func (c *Conn) Left() bool {
 	now := time.Now()
-	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
+	return !c.alive(now) || c.goodbye.Load() != 0 && c.silence(now) >= time.Second/2
 }
 
 // HandshakeFailed means that the client was reached but DTLS did not finish.

@@ -137,6 +137,6 @@ func (c *Conn) record(b []byte, now time.Time) {
 	case p != nil:
 		_, _ = p.Write(b) // it copies; what does not fit is lost
 	case up && b[0] == alertRecord:
-		c.goodbye.Store(now.UnixNano())
+		c.goodbye.Store(int64(now.Sub(c.opened)))
 	}
 }

@@ -11,9 +11,11 @@ const (
 	goodbyeAfter = 5 * time.Second
 )
 
-func (c *Conn) alive(now time.Time) bool {
-	return now.UnixNano()-c.heard.Load() < int64(disconnectedAfter)
+func (c *Conn) silence(now time.Time) time.Duration {
+	return now.Sub(c.opened) - time.Duration(c.heard.Load())
 }
+
+func (c *Conn) alive(now time.Time) bool { return c.silence(now) < disconnectedAfter }
 
 func (c *Conn) settle(now time.Time) {
 	c.states.Lock()
@@ -30,11 +32,10 @@ func (c *Conn) present(now time.Time) State {
 	c.mu.Lock()
 	up, failed := c.up, c.failed || c.closed
 	c.mu.Unlock()
-	heard := c.heard.Load()
-	silence := time.Duration(now.UnixNano() - heard)
-	goodbye := c.goodbye.Load()
+	silence, goodbye := c.silence(now), c.goodbye.Load()
+	parting := goodbye != 0 && goodbye > c.heard.Load()
 	switch {
-	case failed || silence >= failedAfter || goodbye > heard && silence >= goodbyeAfter:
+	case failed || silence >= failedAfter || parting && silence >= goodbyeAfter:
 		return Failed
 	case !up:
 		return Connecting

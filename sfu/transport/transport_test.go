@@ -288,7 +288,7 @@ func TestWhatBreaksBesideThePacketsEndsOneConnection(t *testing.T) {
 			unlucky.got.mu.Unlock()
 			unlucky.conn.TickAt(time.Now())
 			if name == "a change of state" {
-				unlucky.conn.heard.Store(time.Now().Add(-disconnectedAfter).UnixNano())
+				unlucky.conn.heardFrom(time.Now().Add(-disconnectedAfter))
 			}
 			eventually(t, "the panic is counted", func() bool { return transport.panics.Count() > 0 })
 			eventually(t, "the connection is ended", func() bool { return unlucky.got.state() == Failed })

@@ -44,7 +44,7 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	if from.Stream != nil {
 		from.Stream.Admit()
 	}
-	c.heardFrom(now)
+	c.heardFrom(from, now)
 	mapped := &stun.XORMappedAddress{IP: net.IP(from.Addr().AsSlice()), Port: int(from.Port())}
 	if err := k.response.Build(
 		stun.NewTransactionIDSetter(k.request.TransactionID), stun.BindingSuccess, mapped, integrity, stun.Fingerprint,
@@ -75,7 +75,7 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 	_, _ = t.socket.Write(k.response.Raw, back.to) // like a lost packet
 }
 
-func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
+func (t *Transport) answer(b []byte, from egress.Address, now time.Time, k *checker) {
 	c := t.at(from)
 	if c == nil {
 		return
@@ -84,7 +84,7 @@ func (t *Transport) answer(b []byte, from egress.Address, k *checker) {
 	if _, err := k.request.Write(b); err != nil {
 		return
 	}
-	c.answered(from, k.request.TransactionID, func(password string) bool {
+	c.answered(from, now, k.request.TransactionID, func(password string) bool {
 		return stun.NewShortTermIntegrity(password).Check(&k.request) == nil
 	})
 }

@@ -93,8 +93,9 @@ type Conn struct {
 
 	selected atomic.Pointer[egress.Address] // nil: no check yet
 	opened   time.Time                      // its monotonic part counts: somebody may set the wall clock
-	heard    atomic.Int64                   // last authentic packet, nanoseconds after opened
-	goodbye  atomic.Int64                   // last DTLS alert, as heard, not authentic; 0: none
+	// Last authentic packets from the selected address and others, in nanoseconds after opened.
+	heardThere, heardElsewhere atomic.Int64
+	goodbye                    atomic.Int64 // last DTLS alert, likewise, not authentic; 0: none
 
 	broken atomic.Bool
 	in     inbound
@@ -199,7 +200,16 @@ func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	return up && used != nil && *used == from || c.stranger.AllowN(now, 1)
 }
 
-func (c *Conn) heardFrom(now time.Time) { c.heard.Store(int64(now.Sub(c.opened))) }
+// use needs mu.
+func (c *Conn) use(address egress.Address, now time.Time) {
+	c.selected.Store(&address)
+	c.heardFrom(address, now)
+}
+
+// abandoned: checks come from elsewhere only. Firefox does not nominate again when its NAT gives it another address. It needs mu.
+func (c *Conn) abandoned(now time.Time) bool {
+	return c.up && c.since(&c.heardThere, now) > disconnectedAfter
+}
 
 // checked reports whether to check back. Media moves only to an address that has answered a check: another one may be
 // forged.
@@ -211,8 +221,8 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	}
 	c.nominated = c.nominated || nominated
 	now := c.selected.Load()
-	if move := now == nil || nominated && *now != from; move && !c.up {
-		c.selected.Store(&from)
+	if move := now == nil || *now != from && (nominated || c.abandoned(at)); move && !c.up {
+		c.use(from, at)
 	} else if move {
 		if c.wanted.to != from {
 			c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
@@ -227,12 +237,12 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
-func (c *Conn) answered(from egress.Address, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
+func (c *Conn) answered(from egress.Address, now time.Time, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
 	c.mu.Lock()
 	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
 	if moves {
 		c.wanted = checkBack{}
-		c.selected.Store(&from)
+		c.use(from, now)
 	}
 	c.mu.Unlock()
 	if moves {

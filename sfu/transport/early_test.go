@@ -7,6 +7,8 @@ import (
 
 	"github.com/pion/rtp"
 	"github.com/pion/srtp/v3"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 // TestWhatComesBeforeTheKeysIsKept: a client has its keys before the node, and what it sends first is a keyframe.
@@ -33,7 +35,7 @@ func TestWhatComesBeforeTheKeysIsKept(t *testing.T) {
 		if reused, err = theirs.EncryptRTP(reused[:0], plain, nil); err != nil {
 			t.Fatal(err)
 		}
-		c.media(reused, time.Now())
+		c.media(reused, egress.Address{}, time.Now())
 	}
 	send(0) // Nobody shakes hands yet.
 	c.in.wait(true)

@@ -10,6 +10,8 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/srtp/v3"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 const (
@@ -24,6 +26,7 @@ const (
 
 type earlyPacket struct {
 	bytes   []byte
+	from    egress.Address
 	arrived time.Time
 }
 
@@ -55,33 +58,33 @@ func (c *Conn) open(keys srtp.Config) error {
 	defer i.mu.Unlock()
 	i.context, i.streams, i.reports = context, map[uint32]bool{}, map[uint32]bool{}
 	for _, p := range i.early {
-		c.decrypt(p.bytes, p.arrived)
+		c.decrypt(p.bytes, p.from, p.arrived)
 	}
 	i.waiting, i.early = false, nil
 	return nil
 }
 
 // media decrypts in place.
-func (c *Conn) media(b []byte, now time.Time) {
+func (c *Conn) media(b []byte, from egress.Address, now time.Time) {
 	in := &c.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
 	case len(b) < 12 || c.broken.Load():
 	case in.context != nil:
-		c.decrypt(b, now)
+		c.decrypt(b, from, now)
 	case in.waiting && len(in.early) < earlyPackets:
-		in.early = append(in.early, earlyPacket{bytes: bytes.Clone(b), arrived: now})
+		in.early = append(in.early, earlyPacket{bytes: bytes.Clone(b), from: from, arrived: now})
 	}
 }
 
 // decrypt needs in.mu.
-func (c *Conn) decrypt(b []byte, now time.Time) {
+func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 	in := &c.in
 	if b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
 		if in.admitReports(binary.BigEndian.Uint32(b[4:])) {
 			if packet, err := in.context.DecryptRTCP(b, b, &in.control); err == nil {
-				c.heardFrom(now)
+				c.heardFrom(from, now)
 				in.reports[binary.BigEndian.Uint32(packet[4:])] = true
 				c.cfg.Handler.RTCP(packet, now)
 			}
@@ -96,7 +99,7 @@ func (c *Conn) decrypt(b []byte, now time.Time) {
 	if err != nil {
 		return
 	}
-	c.heardFrom(now)
+	c.heardFrom(from, now)
 	if !known {
 		heard = len(in.streams) < maxStreams
 		in.streams[in.header.SSRC] = heard

@@ -1,6 +1,11 @@
 package transport
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
+)
 
 const (
 	// Browsers check at least every 2.5 s.
@@ -11,8 +16,25 @@ const (
 	goodbyeAfter = 5 * time.Second
 )
 
+func (c *Conn) heardFrom(from egress.Address, now time.Time) {
+	heard := &c.heardElsewhere
+	if used := c.selected.Load(); used != nil && *used == from {
+		heard = &c.heardThere
+	}
+	heard.Store(int64(now.Sub(c.opened)))
+}
+
+func (c *Conn) since(event *atomic.Int64, now time.Time) time.Duration {
+	return now.Sub(c.opened) - time.Duration(event.Load())
+}
+
 func (c *Conn) silence(now time.Time) time.Duration {
-	return now.Sub(c.opened) - time.Duration(c.heard.Load())
+	return min(c.since(&c.heardThere, now), c.since(&c.heardElsewhere, now))
+}
+
+// parting: a DTLS alert came, and nothing authentic since.
+func (c *Conn) parting(now time.Time) bool {
+	return c.goodbye.Load() != 0 && c.since(&c.goodbye, now) < c.silence(now)
 }
 
 func (c *Conn) alive(now time.Time) bool { return c.silence(now) < disconnectedAfter }
@@ -32,10 +54,9 @@ func (c *Conn) present(now time.Time) State {
 	c.mu.Lock()
 	up, failed := c.up, c.failed || c.closed
 	c.mu.Unlock()
-	silence, goodbye := c.silence(now), c.goodbye.Load()
-	parting := goodbye != 0 && goodbye > c.heard.Load()
+	silence := c.silence(now)
 	switch {
-	case failed || silence >= failedAfter || parting && silence >= goodbyeAfter:
+	case failed || silence >= failedAfter || silence >= goodbyeAfter && c.parting(now):
 		return Failed
 	case !up:
 		return Connecting

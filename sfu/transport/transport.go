@@ -93,7 +93,7 @@ func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	case first <= 3:
 		k := t.checks.Get().(*checker) //nolint:forcetypeassert // that is what the pool makes
 		if len(b) >= stunHeaderBytes && binary.BigEndian.Uint16(b) == stunBindingSuccess {
-			t.answer(b, from, k)
+			t.answer(b, from, now, k)
 		} else {
 			t.check(b, from, now, k)
 		}
@@ -104,7 +104,7 @@ func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 		}
 	case first >= 128 && first <= 191:
 		if c := t.at(from); c != nil {
-			c.media(b, now)
+			c.media(b, from, now)
 		}
 	}
 }

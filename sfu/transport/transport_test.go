@@ -288,7 +288,9 @@ func TestWhatBreaksBesideThePacketsEndsOneConnection(t *testing.T) {
 			unlucky.got.mu.Unlock()
 			unlucky.conn.TickAt(time.Now())
 			if name == "a change of state" {
-				unlucky.conn.heardFrom(time.Now().Add(-disconnectedAfter))
+				silent := time.Now().Add(-disconnectedAfter)
+				unlucky.conn.heardFrom(unlucky.from, silent)
+				unlucky.conn.heardFrom(other.from, silent)
 			}
 			eventually(t, "the panic is counted", func() bool { return transport.panics.Count() > 0 })
 			eventually(t, "the connection is ended", func() bool { return unlucky.got.state() == Failed })
@@ -337,7 +339,7 @@ func FuzzReceive(f *testing.F) {
 		if known {
 			from = c.from
 		}
-		c.conn.heardFrom(time.Now()) // Nobody shall take its silence for a fault.
+		c.conn.heardFrom(c.from, time.Now()) // Nobody shall take its silence for a fault.
 		if len(b) > 0 {
 			transport.receive(b, from, time.Now())
 		}

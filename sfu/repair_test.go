@@ -54,6 +54,7 @@ func TestATrackThatBeginsWithRetransmissionsIsPublished(t *testing.T) {
 type rawTrack struct {
 	mu       sync.Mutex // guards the fields below
 	bound    webrtc.TrackLocalContext
+	codecs   []webrtc.RTPCodecParameters // all that were negotiated
 	sequence uint16
 	ready    chan struct{}
 }
@@ -62,7 +63,7 @@ type rawTrack struct {
 func (r *rawTrack) Bind(bound webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bound = bound
+	r.bound, r.codecs = bound, bound.CodecParameters()
 	close(r.ready)
 	for _, codec := range bound.CodecParameters() {
 		if codec.MimeType == webrtc.MimeTypeVP8 {
@@ -103,13 +104,13 @@ func (r *rawTrack) write(t *testing.T, ssrc webrtc.SSRC, mime string, payload []
 		t.Fatalf("no SSRC for %s was negotiated", mime)
 	}
 	var kind webrtc.PayloadType
-	for _, codec := range r.bound.CodecParameters() {
+	for _, codec := range r.codecs {
 		if codec.MimeType == mime && kind == 0 {
 			kind = codec.PayloadType
 		}
 	}
 	r.sequence++
-	n, err := r.bound.WriteStream().WriteRTP(&rtp.Header{Version: 2, PayloadType: uint8(kind), SequenceNumber: r.sequence, SSRC: uint32(ssrc)}, payload)
+	n, err := r.bound.WriteStream().WriteRTP(&rtp.Header{Version: 2, PayloadType: uint8(kind), SequenceNumber: r.sequence, Timestamp: 1800 * uint32(r.sequence), SSRC: uint32(ssrc), Marker: true}, payload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,10 @@ type stream struct {
 	replaced bool
 	pace     *pacing.Limiter
 	config   forward.LayerConfig
+
+	outdated    bool      // layer is of another codec
+	recodedAt   time.Time // zero: never
+	recodedFrom uint16    // sequence number
 }
 
 func newUplink(c *connection) *uplink {
@@ -143,8 +147,14 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	if s.original != nil {
 		of = s.original
 	}
+	if of.replaced {
+		return
+	}
+	if s.original == nil && !s.carries(header.PayloadType) {
+		u.recode(s, header, arrived)
+	}
 	silent := u.silenced&bitOf(of.source) != 0
-	if of.replaced || !silent && !u.begin(of) {
+	if !silent && !u.begin(of) {
 		return
 	}
 	space := u.connection.room.GetPacket()
@@ -165,10 +175,12 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 
 // begin is false while the room is too busy.
 func (u *uplink) begin(s *stream) bool {
-	if s.layer == nil {
-		if s.layer = u.connection.room.AddLayer(s.config); s.layer == nil {
+	if s.layer == nil || s.outdated {
+		layer := u.connection.room.AddLayer(s.config) // it replaces the outdated one
+		if layer == nil {
 			return false
 		}
+		s.layer, s.outdated = layer, false
 		u.connection.log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
 	}
 	return true

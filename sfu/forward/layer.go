@@ -87,6 +87,7 @@ func (l *Layer) Push(p *Packet) {
 		return
 	}
 	if !l.takes(p) {
+		r.stats.malformed.Add(1)
 		p.Release()
 		return
 	}

@@ -218,7 +218,11 @@ func TestDropsAreCounted(t *testing.T) {
 		layer.Push(p)
 	}
 	layer.Push(room.GetPacket())
-	if s := room.Stats(); s.PacketsIn != 11 || s.Drops != (Drops{QueueFull: 6, Malformed: 1}) {
+	raw[1]++ // another payload type
+	p := room.GetPacket()
+	p.SetLength(copy(p.Buffer(), raw))
+	layer.Push(p)
+	if s := room.Stats(); s.PacketsIn != 12 || s.Drops != (Drops{QueueFull: 6, Malformed: 2}) {
 		t.Fatal(s)
 	}
 	onStage(t, Config{}, func(st *stage) {

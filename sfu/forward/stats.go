@@ -19,7 +19,7 @@ type Stats struct {
 type Drops struct {
 	QueueFull uint64 // incoming packets
 	Write     uint64 // except on closed transports
-	Malformed uint64
+	Malformed uint64 // also of payload types that their layer does not have
 }
 
 // Total adds up all reasons.

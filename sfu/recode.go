@@ -1,0 +1,35 @@
+package sfu
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pion/rtp"
+
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+)
+
+// A client that alternates between codecs must not keep the room's loop busy.
+const recodeEvery = time.Second
+
+func (s *stream) carries(payloadType uint8) bool {
+	c := &s.config
+	return payloadType == c.Codec.PayloadType || c.REDPayloadType != 0 && payloadType == c.REDPayloadType
+}
+
+// recode follows a client to another codec of the m-line on the same SSRC: the stream gets another layer. What is overtaken by the
+// change is left to the layer, which refuses it. It needs mu.
+func (u *uplink) recode(s *stream, header *rtp.Header, now time.Time) {
+	line := u.lines[s.mid]
+	if line == nil || !s.recodedAt.IsZero() && (now.Sub(s.recodedAt) < recodeEvery || int16(header.SequenceNumber-s.recodedFrom) < 0) {
+		return
+	}
+	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.PayloadType == header.PayloadType && c.Name != offer.NameRED })
+	if i < 0 {
+		return
+	}
+	s.recodedAt, s.recodedFrom = now, header.SequenceNumber
+	s.codec, s.outdated = line.Codecs[i], true
+	s.config.Codec = forwardCodec(s.codec)
+	u.reception.Add(s.ssrc, s.codec.ClockRate, repairOf(&s.codec))
+}

@@ -64,21 +64,22 @@ type connection struct {
 	// The socket's reader takes mu alone.
 	arranging sync.Mutex
 
-	mu      sync.Mutex // guards the fields below; taken after uplink.mu and arranging
-	origin  string     // as in offer.Offer
-	ufrag   string     // of the client's ICE
-	lines   []offer.Section
-	version uint64
-	sources map[string]forward.Source
-	sent    map[forward.Source]bool        // SSRCs named by the last offer
-	slots   map[string]*slot               // by mid
-	bySSRC  map[uint32]*slot               // by media and RTX SSRC
-	named   []uint32                       // video SSRCs from before this connection
-	unused  map[string]*control.UnusedSlot // by mid, of the last offer
-	upAt    time.Time
-	up      bool // DTLS is up
-	dead    bool // failed or closed: only a new connection helps
-	closed  bool
+	mu        sync.Mutex // guards the fields below; taken after uplink.mu and arranging
+	origin    string     // as in offer.Offer
+	ufrag     string     // of the client's ICE
+	lines     []offer.Section
+	version   uint64
+	sources   map[string]forward.Source
+	sent      map[forward.Source]bool        // SSRCs named by the last offer
+	slots     map[string]*slot               // by mid
+	bySSRC    map[uint32]*slot               // by media and RTX SSRC; nil: a former slot's
+	named     []uint32                       // video SSRCs from before this connection
+	unused    map[string]*control.UnusedSlot // by mid, of the last offer
+	upAt      time.Time
+	forgetful bool // some former slots' SSRCs are not in bySSRC
+	up        bool // DTLS is up
+	dead      bool // failed or closed: only a new connection helps
+	closed    bool
 }
 
 func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {

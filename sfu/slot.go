@@ -11,6 +11,9 @@ import (
 // Packets kept for slots without RTX: 0.6 s of sound.
 const repeatedSound, repeatedPicture = 32, 256
 
+// maxSSRCs bounds what a connection remembers of slots and former ones: 32 times what the slots of one offer take.
+const maxSSRCs = 4096
+
 type slot struct {
 	*forward.Slot
 
@@ -98,8 +101,8 @@ func (c *connection) takeSlotsBut(stay map[string]bool) []*slot {
 		if !stay[mid] {
 			taken = append(taken, s)
 			delete(c.slots, mid)
-			delete(c.bySSRC, s.ssrc)
-			delete(c.bySSRC, s.rtx)
+			c.retireSSRC(s.ssrc)
+			c.retireSSRC(s.rtx)
 		}
 	}
 	return taken
@@ -118,14 +121,27 @@ func (c *connection) newStream(audio bool) string {
 	}
 }
 
-// newSSRC is the one that the client knows, else random (RFC 3550 section 8): unused here, and not the slot's other one. For a
-// stream that carried packets another is taken: its numbers begin anew. It needs mu.
+// newSSRC is the one that the client knows, else random (RFC 3550 section 8): never given here, and not the slot's other one. A slot's
+// numbers begin anew: with the SSRC of a former one it would seal two packets with one nonce. It needs mu.
 func (c *connection) newSSRC(known, other uint32) uint32 {
+	if c.forgetful {
+		known = 0
+	}
 	for ssrc := known; ; ssrc = rand.Uint32() {
-		if ssrc != 0 && ssrc != other && c.bySSRC[ssrc] == nil {
+		if _, given := c.bySSRC[ssrc]; ssrc != 0 && ssrc != other && !given {
 			return ssrc
 		}
 	}
+}
+
+// retireSSRC remembers an SSRC, or that one was forgotten: a random one is hardly ever the same. It needs mu.
+func (c *connection) retireSSRC(ssrc uint32) {
+	if len(c.bySSRC) < maxSSRCs {
+		c.bySSRC[ssrc] = nil
+		return
+	}
+	delete(c.bySSRC, ssrc)
+	c.forgetful = true
 }
 
 func (c *connection) slotOf(ssrc uint32) *slot {

@@ -23,8 +23,8 @@ func TestPrioritySemaphore(t *testing.T) {
 func testPrioritySemaphore(t *testing.T) {
 	t.Helper()
 	s := &prioritySemaphore{free: 2}
-	first, second := s.queue(1), s.queue(1)
-	small, large, gone := s.queue(5), s.queue(50), s.queue(500)
+	first, second := s.queue(0, 1), s.queue(0, 1)
+	small, large, gone := s.queue(0, 5), s.queue(0, 50), s.queue(0, 500)
 	admitted := func(w *waiter) bool {
 		select {
 		case <-w.admitted:

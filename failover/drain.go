@@ -48,6 +48,7 @@ func (l leaving) people() int { return max(l.room.Expect.People, l.room.Peers) }
 
 type staying struct {
 	again time.Time
+	tries int
 }
 
 // Failover's mu guards leavers.
@@ -74,7 +75,8 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining moves the largest rooms first: they are the hardest to place. All signaling nodes order alike.
+// moveDraining moves the largest rooms first: they are the hardest to place. Rooms that could not leave go behind the
+// others. All signaling nodes order alike.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
@@ -91,13 +93,14 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b leaving) int {
-		return cmp.Or(cmp.Compare(b.people(), a.people()), cmp.Compare(a.room.Room, b.room.Room))
-	})
 	f.forgetStaying(listed)
 	nodes := len(f.signalingNodes())
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	tries := func(l leaving) int { return f.leavers.staying[l.key()].tries }
+	slices.SortFunc(all, func(a, b leaving) int {
+		return cmp.Or(cmp.Compare(tries(a), tries(b)), cmp.Compare(b.people(), a.people()), cmp.Compare(a.room.Room, b.room.Room))
+	})
 	for _, next := range all {
 		key := next.key()
 		if time.Now().Before(f.leavers.staying[key].again) {
@@ -209,8 +212,8 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 func (f *Failover) stays(l leaving, err error) {
 	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
 	f.mu.Lock()
-	_, said := f.leavers.staying[l.key()]
-	f.leavers.staying[l.key()] = staying{again: time.Now().Add(f.spread(leaveAgain))}
+	last, said := f.leavers.staying[l.key()]
+	f.leavers.staying[l.key()] = staying{again: time.Now().Add(f.spread(leaveAgain)), tries: last.tries + 1}
 	f.mu.Unlock()
 	f.rooms.Stays(l.room.Room, why)
 	if said {

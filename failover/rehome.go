@@ -38,7 +38,7 @@ func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
-	for {
+	for tries := 1; ; tries++ {
 		err := f.advance(ctx, m, turn, started)
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -56,7 +56,7 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 		if !backoff.Sleep(ctx, again) || !f.stillWanted(m) {
 			return
 		}
-		turn = f.storeSlots.queue(m.room.Peers)
+		turn = f.storeSlots.queue(tries, m.room.Peers)
 	}
 }
 

@@ -168,7 +168,7 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	f.active[key] = struct{}{}
 	var turn *waiter
 	if m.to.IsZero() {
-		turn = f.storeSlots.queue(m.room.Peers)
+		turn = f.storeSlots.queue(0, m.room.Peers)
 	}
 	owned.Go(func() {
 		f.survive("telling of a re-homing broke", func() { f.announce(m) })

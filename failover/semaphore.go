@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"sync"
@@ -14,18 +15,20 @@ type prioritySemaphore struct {
 }
 
 type waiter struct {
+	tries     int // that failed
 	audience  int
 	arrival   uint64
 	admitted  chan struct{}
 	abandoned bool
 }
 
-// queue does not block.
-func (s *prioritySemaphore) queue(audience int) *waiter {
+// queue does not block. The fewest tries go first, then the largest audience: rooms whose part of the store is silent
+// must not starve others.
+func (s *prioritySemaphore) queue(tries, audience int) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrived++
-	w := &waiter{audience: audience, arrival: s.arrived, admitted: make(chan struct{})}
+	w := &waiter{tries: tries, audience: audience, arrival: s.arrived, admitted: make(chan struct{})}
 	heap.Push(&s.waiting, w)
 	s.admit()
 	return w
@@ -72,10 +75,7 @@ type waiterHeap []*waiter
 func (h waiterHeap) Len() int { return len(h) }
 
 func (h waiterHeap) Less(i, j int) bool {
-	if h[i].audience != h[j].audience {
-		return h[i].audience > h[j].audience
-	}
-	return h[i].arrival < h[j].arrival
+	return cmp.Or(cmp.Compare(h[i].tries, h[j].tries), cmp.Compare(h[j].audience, h[i].audience), cmp.Compare(h[i].arrival, h[j].arrival)) < 0
 }
 
 func (h waiterHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }

@@ -16,6 +16,9 @@ var ErrUnconfirmed = errors.New("the pin of this room cannot be confirmed now")
 // ErrMissing means that the store has nothing, a lower pin or damage. Place the room again.
 var ErrMissing = errors.New("this pin does not stand")
 
+// ErrUnreachable means that a pin's master failed, and that its incarnation was not to be had either.
+var ErrUnreachable = errors.New("the master of this pin does not answer, or refuses writes")
+
 // FencedError has the higher pin.
 type FencedError struct {
 	Room    ring.RoomID

@@ -164,6 +164,22 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 			t.Errorf("room %s of a live master: %v in %x, %v", room, got, now, err)
 		}
 	}
+	if all, err := store.Incarnations(t.Context()); err == nil || len(all) != 2 {
+		t.Errorf("incarnations %x, %v, want two and an error", all, err)
+	}
+	var held []pin.Holding
+	for room := range in {
+		held = append(held, pin.Holding{Room: room, Pin: storetest.At("a", 1000, 1)})
+	}
+	found, err := store.Refresh(t.Context(), held, func(pin.Holding) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if g := in[f.Room]; g == victim && !errors.Is(f.Err, pin.ErrUnreachable) || g != victim && (f.Err != nil || !f.Prolonged) {
+			t.Errorf("room %s in %x is refreshed: %+v, the dead master is %x", f.Room, g, f, victim)
+		}
+	}
 	dead.Restart(t)
 	testkit.Eventually(t, "dead master to be used again", func() bool {
 		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3), "")

@@ -36,6 +36,7 @@ type master struct {
 	run    atomic.Pointer[string]
 	marker atomic.Pointer[string] // key; nil: unknown
 	cold   atomic.Bool            // the last ping failed
+	silent atomic.Bool            // its incarnation was not to be had
 	claims batcher
 	clock  clock
 }

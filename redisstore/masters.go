@@ -57,6 +57,17 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
+// unreachable adds pin.ErrUnreachable to a room's error.
+func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) error {
+	if s.cluster == nil {
+		return err
+	}
+	if m, unknown := s.masterOf(ctx, room); unknown == nil && m.silent.Load() {
+		return fmt.Errorf("%w: %w", pin.ErrUnreachable, err)
+	}
+	return err
+}
+
 // Incarnations writes missing markers. Later pins are in these or later ones. An error: some are missing.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
@@ -78,6 +89,7 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 		}
 		return m.borne("an incarnation broke its reading", func() error {
 			g, err := m.incarnation(ctx)
+			m.silent.Store(err != nil)
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()

@@ -25,7 +25,14 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	learned := func(f pin.Found) bool {
 		return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) || errors.Is(f.Err, pin.ErrLater)
 	}
-	if len(held) > 0 && !slices.ContainsFunc(found, learned) {
+	known := len(held) == 0
+	for i, f := range found {
+		if !learned(f) {
+			found[i].Err = s.unreachable(ctx, f.Room, f.Err)
+		}
+		known = known || learned(f) || errors.Is(found[i].Err, pin.ErrUnreachable)
+	}
+	if !known {
 		return nil, fmt.Errorf("refresh %d pins: %w", len(held), found[0].Err)
 	}
 	return found, nil
@@ -35,7 +42,7 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, err := pinIn(room, s.client.GetEx(ctx, s.keys.pin(room), pinTTL))
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return pin.Pin{}, fmt.Errorf("prolong the pin of room %s: %w", room, err)
+		return pin.Pin{}, fmt.Errorf("prolong the pin of room %s: %w", room, s.unreachable(ctx, room, err))
 	}
 	return p, nil
 }

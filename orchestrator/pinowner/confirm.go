@@ -57,7 +57,7 @@ func (own *Owner) orMajority(held pin.Holding, err error) error {
 	case own.trustsMajority():
 		own.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		own.mu.Lock()
-		own.synced = "" // the store may lack this pin
+		own.synced.distrust(errors.Is(err, pin.ErrUnreachable)) // the store may lack this pin
 		own.mu.Unlock()
 		own.cache.Note(held.Room, held.Pin)
 		return nil
@@ -172,7 +172,7 @@ func (own *Owner) trustsMajority() bool {
 		return false
 	}
 	own.mu.Lock()
-	rests := !own.paused.IsZero() && time.Since(own.paused) < majorityRestsFor || time.Since(own.heard) < silentFor
+	rests := !own.paused.IsZero() && time.Since(own.paused) < majorityRestsFor || time.Since(own.synced.all) < silentFor
 	own.mu.Unlock()
 	return !rests && own.cfg.Majority()
 }

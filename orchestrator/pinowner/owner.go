@@ -30,7 +30,7 @@ type OpenRooms interface {
 // LeaseStore is a pin owner's store.
 type LeaseStore interface {
 	// Refresh returns the current pin of each held. It prolongs due pins, writes missing ones again, and overwrites
-	// none. After an error nothing is known.
+	// none. After an error nothing is known; a Found's may be pin.ErrUnreachable.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
 	// Incarnations returns those of all masters that take writes; an error: some do not. Later writes are in these or
 	// later ones.
@@ -100,9 +100,8 @@ type Owner struct {
 	mu        sync.Mutex
 	confirmed map[ring.RoomID]confirmation
 	opening   map[ring.RoomID][]*opening
-	synced    pin.Incarnations
+	synced    synced
 	plan      schedule
-	heard     time.Time
 	fastUntil time.Time
 	heartbeat time.Time
 	paused    time.Time
@@ -124,6 +123,7 @@ func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner 
 	return &Owner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
 		kick: make(chan struct{}, 1), laterLogs: loglimit.New(1.0/60, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
+		synced: synced{heard: make(map[pin.Incarnation]time.Time)},
 	}
 }
 
@@ -131,13 +131,3 @@ type noRosters struct{}
 
 func (noRosters) Renew(ring.RoomID)             {}
 func (noRosters) Rewrite(context.Context) error { return nil }
-
-// Synced returns the incarnations with all pins and rosters of this node; none after confirmedFor without the store.
-func (own *Owner) Synced() pin.Incarnations {
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	if pincache.Elapsed(own.heard, time.Now()) > confirmedFor {
-		return ""
-	}
-	return own.synced
-}

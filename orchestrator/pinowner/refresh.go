@@ -23,46 +23,42 @@ const maxSteps = 4
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
+	own.mu.Lock()
+	own.synced.clean = false
+	own.mu.Unlock()
 	incarnations, unknown := own.pins.Incarnations(ctx)
 	if unknown != nil && len(incarnations) == 0 {
 		return fmt.Errorf("%w: %w", errAway, unknown)
 	}
-	now, due := time.Now(), always
+	answered, now, due := pin.IncarnationsOf(incarnations), time.Now(), always
 	if unknown == nil {
 		due = own.isDue
 	}
 	open := own.rooms.Held()
 	own.prune(open, now)
-	faults, err := own.check(ctx, own.withOpenings(open), len(open), due)
+	faults, err := own.check(ctx, own.withOpenings(open), len(open), due, unknown != nil)
 	if err != nil {
 		return err
 	}
-	if in := pin.IncarnationsOf(incarnations); unknown == nil {
-		if in != own.lastSynced() {
-			if err := own.cfg.Rosters.Rewrite(ctx); err != nil {
-				faults = append(faults, err)
-			}
+	if own.lacks(answered, now, unknown == nil) {
+		if err := own.cfg.Rosters.Rewrite(ctx); err != nil {
+			faults = append(faults, err)
 		}
-		own.heardAll(in, now, len(faults) == 0)
 	}
+	own.mu.Lock()
+	own.synced.refreshed(answered, now, unknown == nil, len(faults) == 0)
+	own.mu.Unlock()
 	return errors.Join(append(faults, unknown)...)
 }
 
-func (own *Owner) lastSynced() pin.Incarnations {
+func (own *Owner) lacks(answered pin.Incarnations, at time.Time, all bool) bool {
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	return own.synced
-}
-
-func (own *Owner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	if in != own.synced { // fenced owners stop sooner
+	lacks := own.synced.lacks(answered, all)
+	if lacks { // fenced owners stop sooner
 		own.fastUntil = at.Add(own.cfg.RefreshEvery)
 	}
-	if synced {
-		own.synced, own.heard = in, at
-	}
+	return lacks
 }
 
 func (own *Owner) recheckSoon() {
@@ -84,7 +80,7 @@ func (own *Owner) recheck(ctx context.Context) {
 	now, open := time.Now(), own.rooms.Held()
 	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !own.isOpening(h) })
 	own.prune(open, now)
-	if faults, err := own.check(ctx, young, len(young), own.isDue); err != nil || len(faults) > 0 {
+	if faults, err := own.check(ctx, young, len(young), own.isDue, false); err != nil || len(faults) > 0 {
 		own.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
 	}
 }
@@ -100,8 +96,9 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// After an error nothing was learned. held begins with open rooms.
-func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
+// After an error nothing was learned. held begins with open rooms. partial: pins of unreachable masters are no fault, for
+// nothing is said of those masters.
+func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool, partial bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
@@ -124,6 +121,7 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
 		case errors.Is(err, pin.ErrLater):
 			own.logLater(held[i].Room, err)
+		case partial && errors.Is(err, pin.ErrUnreachable):
 		case len(faults) < 3:
 			faults = append(faults, err)
 		}

@@ -107,12 +107,9 @@ func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	defer cancel()
 	began := time.Now()
 	present, err := own.pins.Incarnations(ctx)
-	same := err == nil && !failing && pin.IncarnationsOf(present) == own.Synced()
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	if same {
-		own.heard = began
-	}
+	same := own.synced.answer(pin.IncarnationsOf(present), began, err == nil) && !failing
 	own.planCheck(err != nil)
 	return err == nil && !same
 }

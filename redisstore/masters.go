@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,7 +69,8 @@ func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) er
 	return err
 }
 
-// Incarnations writes missing markers. Later pins are in these or later ones. An error: some are missing.
+// Incarnations writes missing markers. Later pins are in these or later ones. An error: some are missing. A silent master
+// costs the others at most half of the time.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -77,12 +79,12 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 		}
 		return []pin.Incarnation{g}, nil
 	}
-	if err := s.locate(ctx); err != nil {
-		return nil, err
-	}
+	limited, cancel := halfOf(ctx)
+	defer cancel()
+	unlocated := s.locate(limited)
 	var mu sync.Mutex // ForEachMaster is concurrent
 	var all []pin.Incarnation
-	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
+	err := s.cluster.ForEachMaster(limited, func(_ context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
 			return nil // it owns no slot
@@ -98,11 +100,27 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 			return err
 		})
 	})
-	return all, err
+	return all, errors.Join(unlocated, err)
 }
 
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ends := ctx.Deadline()
+	if !ends {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
+}
+
+// locate keeps the markers that it knows when nobody answers.
 func (s *Store) locate(ctx context.Context) error {
-	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its clients after these, not after CLUSTER SHARDS
+	var ask redis.ClusterCmdable = s.cluster
+	for _, m := range s.masters.all() {
+		if m.marker.Load() != nil && !m.silent.Load() {
+			ask = m.client
+			break
+		}
+	}
+	slots, err := ask.ClusterSlots(ctx).Result() // go-redis names its clients after these, not after CLUSTER SHARDS
 	if err != nil {
 		return fmt.Errorf("ask the cluster for its slots: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,16 +14,32 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// It blocks the server for a millisecond.
-const roomsPerPipeline = 1024
+const (
+	// It blocks the server for a millisecond.
+	roomsPerPipeline = 1024
+	// The caller uses what the other masters say.
+	silentTimeout = 300 * time.Millisecond
+)
 
 // Refresh prolongs due pins, overwrites none, and claims missing ones again. It takes one round trip, or two for missing
 // ones. After an error nothing is known.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
-	found := make([]pin.Found, 0, len(held))
-	for part := range slices.Chunk(held, roomsPerPipeline) {
-		found = append(found, s.refresh(ctx, part, due)...)
+	found, parts := make([]pin.Found, len(held)), map[*master][]int{}
+	for i, h := range held {
+		found[i].Room, found[i].Prolonged, found[i].Err = h.Room, due(h), errBroke
+		m := s.sole
+		if m == nil {
+			m, _ = s.masterOf(ctx, h.Room) // nil: the client finds it
+		}
+		parts[m] = append(parts[m], i)
 	}
+	var all sync.WaitGroup
+	for m, part := range parts {
+		all.Go(func() {
+			s.panics.Survives(s.log, "refreshing pins broke", func() { s.refreshPart(ctx, m, held, found, part) })
+		})
+	}
+	all.Wait()
 	learned := func(f pin.Found) bool {
 		return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) || errors.Is(f.Err, pin.ErrLater)
 	}
@@ -47,30 +65,38 @@ func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) 
 	return p, nil
 }
 
-func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) []pin.Found {
-	found := make([]pin.Found, len(held))
+func (s *Store) refreshPart(ctx context.Context, m *master, held []pin.Holding, found []pin.Found, part []int) {
+	if m != nil && m.silent.Load() {
+		limited, cancel := context.WithTimeout(ctx, silentTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	for some := range slices.Chunk(part, roomsPerPipeline) {
+		s.refresh(ctx, held, found, some)
+	}
+}
+
+func (s *Store) refresh(ctx context.Context, held []pin.Holding, found []pin.Found, some []int) {
 	pipe := s.client.Pipeline()
-	seen := make([]*redis.StringCmd, len(held))
-	for i, h := range held {
-		found[i].Room, found[i].Prolonged = h.Room, due(h)
-		if found[i].Prolonged {
-			seen[i] = pipe.GetEx(ctx, s.keys.pin(h.Room), pinTTL)
+	seen := make([]*redis.StringCmd, len(some))
+	for i, at := range some {
+		if found[at].Prolonged {
+			seen[i] = pipe.GetEx(ctx, s.keys.pin(held[at].Room), pinTTL)
 		} else {
-			seen[i] = pipe.Get(ctx, s.keys.pin(h.Room))
+			seen[i] = pipe.Get(ctx, s.keys.pin(held[at].Room))
 		}
 	}
 	_, _ = pipe.Exec(ctx)
 	var missing []int
-	for i, cmd := range seen {
-		found[i].Stands, found[i].Err = pinIn(found[i].Room, cmd)
-		if errors.Is(found[i].Err, redis.Nil) {
-			missing, found[i].Prolonged = append(missing, i), false
+	for i, at := range some {
+		found[at].Stands, found[at].Err = pinIn(found[at].Room, seen[i])
+		if errors.Is(found[at].Err, redis.Nil) {
+			missing, found[at].Prolonged = append(missing, at), false
 		}
 	}
 	if len(missing) > 0 {
 		s.restore(ctx, held, found, missing)
 	}
-	return found
 }
 
 func (s *Store) restore(ctx context.Context, held []pin.Holding, found []pin.Found, missing []int) {

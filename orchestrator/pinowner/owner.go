@@ -63,7 +63,9 @@ const (
 	// A pin's life.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
-	confirmTimeout = 300 * time.Millisecond
+	// The rest of a refresh has its own time: a silent master uses up this one.
+	incarnationsTimeout = time.Second
+	confirmTimeout      = 300 * time.Millisecond
 )
 
 // Config has its reasons in DefaultConfig.

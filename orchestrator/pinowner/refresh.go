@@ -21,22 +21,20 @@ const maxSteps = 4
 
 // Refresh checks all pins. While a master may refuse writes it prolongs all: a cut-off master shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
-	defer cancel()
 	own.mu.Lock()
 	own.synced.clean = false
 	own.mu.Unlock()
-	incarnations, unknown := own.pins.Incarnations(ctx)
-	if unknown != nil && len(incarnations) == 0 {
+	answered, unknown := own.incarnations(ctx)
+	if answered == "" && unknown != nil {
 		return fmt.Errorf("%w: %w", errAway, unknown)
 	}
-	answered, now, due := pin.IncarnationsOf(incarnations), time.Now(), always
+	now, due := time.Now(), always
 	if unknown == nil {
 		due = own.isDue
 	}
 	open := own.rooms.Held()
 	own.prune(open, now)
-	faults, err := own.check(ctx, own.withOpenings(open), len(open), due, unknown != nil)
+	faults, err := own.checkAll(ctx, open, due, unknown != nil)
 	if err != nil {
 		return err
 	}
@@ -49,6 +47,19 @@ func (own *Owner) Refresh(ctx context.Context) error {
 	own.synced.refreshed(answered, now, unknown == nil, len(faults) == 0)
 	own.mu.Unlock()
 	return errors.Join(append(faults, unknown)...)
+}
+
+func (own *Owner) incarnations(ctx context.Context) (pin.Incarnations, error) {
+	ctx, cancel := context.WithTimeout(ctx, incarnationsTimeout)
+	defer cancel()
+	all, err := own.pins.Incarnations(ctx)
+	return pin.IncarnationsOf(all), err
+}
+
+func (own *Owner) checkAll(ctx context.Context, open []pin.Holding, due func(pin.Holding) bool, partial bool) (faults []error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	return own.check(ctx, own.withOpenings(open), len(open), due, partial)
 }
 
 func (own *Owner) lacks(answered pin.Incarnations, at time.Time, all bool) bool {

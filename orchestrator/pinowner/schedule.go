@@ -103,13 +103,11 @@ func (own *Owner) wake() {
 }
 
 func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
-	defer cancel()
 	began := time.Now()
-	present, err := own.pins.Incarnations(ctx)
+	answered, err := own.incarnations(ctx)
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	same := own.synced.answer(pin.IncarnationsOf(present), began, err == nil) && !failing
+	same := own.synced.answer(answered, began, err == nil) && !failing
 	own.planCheck(err != nil)
 	return err == nil && !same
 }

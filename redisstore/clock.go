@@ -51,12 +51,11 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the latest of all masters' clocks, or ours while none is known. Nodes share it, so epochs grow.
+// Now is the latest of all servers' clocks, or ours while none is known. Nodes share it, so epochs grow. It falls when
+// the server with that clock leaves: callers go above the fences that they know.
 func (s *Store) Now() time.Time {
 	var latest time.Time
-	s.masters.mu.Lock()
-	defer s.masters.mu.Unlock()
-	for _, m := range s.masters.byAddress {
+	for _, m := range s.masters.all() {
 		if now, ok := m.clock.now(); ok && latest.Before(now) {
 			latest = now
 		}

@@ -37,6 +37,7 @@ type master struct {
 	marker atomic.Pointer[string] // key; nil: unknown
 	cold   atomic.Bool            // the last ping failed
 	silent atomic.Bool            // its incarnation was not to be had
+	left   atomic.Bool            // the Cluster lists it no more
 	claims batcher
 	clock  clock
 }

@@ -27,10 +27,11 @@ func (m *masters) at(address string) *master {
 	return m.byAddress[address]
 }
 
+// all leaves out servers that left.
 func (m *masters) all() []*master {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Values(m.byAddress))
+	return slices.DeleteFunc(slices.Collect(maps.Values(m.byAddress)), func(one *master) bool { return one.left.Load() })
 }
 
 func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *master {
@@ -124,8 +125,17 @@ func (s *Store) locate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the cluster for its slots: %w", err)
 	}
-	lowest := make(map[string]int)
+	s.relocate(slots)
+	return nil
+}
+
+// relocate keeps servers that left, as go-redis may use their clients again.
+func (s *Store) relocate(slots []redis.ClusterSlot) {
+	lowest, listed := make(map[string]int), make(map[string]bool)
 	for _, part := range slots {
+		for _, node := range part.Nodes {
+			listed[node.Addr] = true
+		}
 		if len(part.Nodes) == 0 {
 			continue
 		}
@@ -137,6 +147,7 @@ func (s *Store) locate(ctx context.Context) error {
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
 	for address, m := range s.masters.byAddress {
+		m.left.Store(len(listed) > 0 && !listed[address])
 		slot, owns := lowest[address]
 		if !owns {
 			m.marker.Store(nil)
@@ -147,7 +158,6 @@ func (s *Store) locate(ctx context.Context) error {
 			m.marker.Store(&key)
 		}
 	}
-	return nil
 }
 
 // recheck wakes Run.

@@ -255,6 +255,35 @@ func TestWaitingForWhoIsGone(t *testing.T) {
 	})
 }
 
+// A store that forgot a full room, whose media node cannot write, moves the line after 10 s: whom it lets in it calls
+// Admitted, and says that it knows no roster. Once it does they are inside.
+func TestWaitingInAStoreThatForgot(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, server)
+		r.show(map[string]string{"p-1": "ann"})
+		bob := entry("bob", 1)
+		bob.Ticket = r.enter(bob).Ticket
+		r.must(r.raw.FlushAll(t.Context()).Err())
+		if got := r.enter(bob); got.Outcome != waitlist.Waiting {
+			t.Errorf("bob gets %+v", got)
+		}
+		var got waitlist.Checked
+		for range 6 {
+			r.pass(2 * time.Second)
+			got = r.checkIn(1, "bob")
+		}
+		if got.Places[0] != waitlist.LetIn || got.Roster != "" {
+			t.Errorf("bob is told %+v", got)
+		}
+		for _, want := range []waitlist.Outcome{waitlist.Admitted, waitlist.Inside} {
+			if got := r.enter(bob); got.Outcome != want || got.Roster != (want == waitlist.Inside) {
+				t.Errorf("bob gets %+v, want outcome %d", got, want)
+			}
+			r.show(nil)
+		}
+	})
+}
+
 // A line whose checks are late each time moves on all the same.
 func TestWaitingForASlowNode(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {

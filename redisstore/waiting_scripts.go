@@ -124,7 +124,8 @@ end
 `
 
 // enterScript is admission, and claim for who is let in: ARGV[4...] = identity, Ticket, Wait, Hold, new pin, its seconds
-// to live, text for a key of another type, Host, name.
+// to live, text for a key of another type, Host, name. Without a roster a reservation is Admitted, not Inside: the caller
+// asks for proof that nobody was forgotten.
 const enterScript = waitingPrelude + `
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 if forMs > 0 then
@@ -140,7 +141,7 @@ clean()
 advance()
 local outcome, position = 0, 0
 if inside[who] then
-  outcome = 3
+  outcome = inside[who] == 'admitted' and not writer and 2 or 3
   unlist(who)
   if inside[who] == 'admitted' or pinText and writer ~= pinText then reserve(who) end
 elseif free() and (closed and ARGV[11] == '1' or not closed and redis.call('EXISTS', line) == 0) then

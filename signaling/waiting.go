@@ -182,10 +182,11 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 	case w.Code == waitlist.TurnedAway:
 		s.quit(ctx, false)
 		return s.bye(errTurnedAway)
-	case w.Code == waitlist.LetIn:
+	case w.Code == waitlist.LetIn && w.Roster:
 		s.queue.passed = true
 		return s.enterAfterWaiting(ctx)
-	case w.Code == waitlist.Gone: // the store forgot or was away: the ticket finds the place
+	// The store forgot the line or who is in the room, or was away: the ticket finds the place.
+	case w.Code == waitlist.LetIn, w.Code == waitlist.Gone:
 		_, err := s.pass(ctx, s.expect(), 0)
 		if err == nil {
 			return s.enterAfterWaiting(ctx)

@@ -24,12 +24,13 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 )
 
 // Config of a balancer.
 type Config struct {
-	Backends       []string // host:port
-	MaxConnections int
+	Backends       []string      // host:port
+	MaxConnections int           // a quarter of them of one address
 	DialTimeout    time.Duration // each backend's
 	CheckEvery     time.Duration // 0: never
 	ProxyProtocol  bool          // version 2
@@ -71,11 +72,15 @@ type Balancer struct {
 	log      *slog.Logger
 	backends []*backend
 	next     atomic.Uint64
+	refusals *loglimit.Limiter
 }
+
+// Strangers cause them.
+const refusalLogsPerSecond, refusalLogBurst = 1, 10
 
 // New needs a valid configuration.
 func New(cfg Config, log *slog.Logger) *Balancer {
-	b := &Balancer{cfg: cfg, log: log}
+	b := &Balancer{cfg: cfg, log: log, refusals: loglimit.New(refusalLogsPerSecond, refusalLogBurst)}
 	for _, address := range cfg.Backends {
 		b.backends = append(b.backends, newBackend(address, cfg.CheckEvery > 0))
 	}
@@ -94,7 +99,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 			running.Go(func() { backend.watch(ctx, b.cfg.CheckEvery, b.log) })
 		}
 	}
-	slots := make(chan struct{}, b.cfg.MaxConnections)
+	free := newPlaces(b.cfg.MaxConnections)
 	for {
 		conn, err := l.Accept()
 		switch {
@@ -111,17 +116,27 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 			backoff.Sleep(ctx, acceptPause)
 			continue
 		}
-		select {
-		case slots <- struct{}{}:
-			running.Go(func() { b.carry(ctx, conn); <-slots })
-		default:
-			b.log.Warn("too many connections: one was closed", "limit", b.cfg.MaxConnections)
-			conn.Close()
+		leave, ok := free.take(conn.RemoteAddr())
+		if !ok {
+			b.refuse(conn)
+			continue
 		}
+		running.Go(func() {
+			defer leave()
+			b.carry(ctx, conn)
+		})
 	}
 }
 
 const acceptPause = 50 * time.Millisecond
+
+func (b *Balancer) refuse(conn net.Conn) {
+	if unlogged, ok := b.refusals.Next(); ok {
+		b.log.Warn("too many connections: one was closed", "remote", conn.RemoteAddr().String(), "limit", b.cfg.MaxConnections,
+			"limit_of_an_address", ofOneAddress(b.cfg.MaxConnections), "unlogged", unlogged)
+	}
+	conn.Close()
+}
 
 const handshakeLimit = 5 * time.Second
 

@@ -207,7 +207,7 @@ func TestAFrozenBackendGetsNothing(t *testing.T) {
 	t.Cleanup(well.Close)
 	b := New(Config{
 		Backends:       []string{frozen.Addr().String(), strings.TrimPrefix(well.URL, "http://")},
-		MaxConnections: 10, DialTimeout: time.Second, CheckEvery: 200 * time.Millisecond,
+		MaxConnections: 40, DialTimeout: time.Second, CheckEvery: 200 * time.Millisecond,
 	}, slog.New(slog.DiscardHandler))
 	l := listen(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -242,6 +242,36 @@ func TestPastTheLimitAConnectionIsClosed(t *testing.T) {
 		line, err := bufio.NewReader(dial(t, address)).ReadString('\n')
 		return err == nil && line == "a\n"
 	})
+}
+
+// One host that stays after its request leaves places to others.
+func TestOneHostTakesAQuarterOfThePlaces(t *testing.T) {
+	node := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(node.Close)
+	address := balance(t, func(c *Config) { c.MaxConnections = 8 }, strings.TrimPrefix(node.URL, "http://"))
+	ask := func(conn net.Conn) error {
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := bufio.NewReader(conn).ReadString('\n')
+		return err
+	}
+	for i := range 2 {
+		if err := ask(dial(t, address)); err != nil {
+			t.Fatalf("connection %d of a host: %v", i+1, err)
+		}
+	}
+	if err := ask(dial(t, address)); err == nil {
+		t.Error("the third connection of a host is served")
+	}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	other, err := dialer.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	other.SetDeadline(time.Now().Add(patience))
+	if err := ask(other); err != nil {
+		t.Errorf("the connection of another host: %v", err)
+	}
 }
 
 func TestTheEndClosesOpenConnections(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +126,8 @@ func DefaultConfig(node ring.NodeID) Config {
 		OpeningsPerSecond: 0.2,
 	}
 }
+
+func (c Config) proxies() []netip.Prefix { return slices.Concat(c.TrustedProxies, c.ProxyProtocolFrom) }
 
 // Validate lists every fault.
 func (c Config) Validate() error {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/pires/go-proxyproto"
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/connlimit"
@@ -59,7 +58,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	if brought, ok := conn.(*proxyproto.Conn); ok {
+	if brought, ok := conn.(*broughtConn); ok {
 		conn = brought.Raw()
 	}
 	return context.WithValue(ctx, connKey{}, conn)

@@ -1,8 +1,11 @@
 package signaling
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -125,6 +128,39 @@ func TestHalfAHeaderHoldsNothingUp(t *testing.T) {
 	}
 	if line := askPlainly(t, e.addr, headerOf(t, 2, "198.51.100.7")+"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.Contains(line, " 200 ") {
 		t.Errorf("it answers %q", line)
+	}
+}
+
+// Connections without a session count for those whom the balancer brings.
+func TestWhoIsBroughtIsCountedFromTheHeader(t *testing.T) {
+	r := newRig(t)
+	e := r.signalingNode(func(c *Config) {
+		c.MaxWaitingPerAddress = 2
+		c.ProxyProtocolFrom = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	enter := func(ip string) net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", e.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(generous / 2)) // less than an idle connection stays
+		_, _ = conn.Write([]byte(headerOf(t, 2, ip) + "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
+			t.Fatalf("%s is answered %q, %v", ip, line, err)
+		}
+		return conn
+	}
+	oldest, ada := enter("198.51.100.7"), enter("198.51.100.8")
+	enter("198.51.100.7")
+	enter("198.51.100.7")
+	if _, err := io.Copy(io.Discard, oldest); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("three connections of one address stay, want two")
+	}
+	_, _ = ada.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+	if _, err := bufio.NewReader(ada).ReadString('\n'); err != nil {
+		t.Errorf("the connection of another address: %v", err)
 	}
 }
 

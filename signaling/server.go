@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,7 +177,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	guard := cmp.Or(parts.Panics, panics.New())
 	s := &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
-		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: slices.Concat(config.TrustedProxies, config.ProxyProtocolFrom)}),
+		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		asks:         connlimit.NewKeyedLimiter(asksPerSecond, askBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		checks:       connlimit.NewKeyedLimiter(checksPerSecond, checkBurst, rememberedEntries),
@@ -230,7 +229,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true) // holdfast front ends TLS and passes HTTP/2 on
 	ended := make(chan error, 1)
-	clients := proxied(&clientListener{connlimit.Listen(lis, s.pending)}, s.config.ProxyProtocolFrom)
+	clients := proxied(&clientListener{connlimit.Listen(lis, s.pending)}, s.config.ProxyProtocolFrom, s.config.proxies())
 	go func() {
 		if s.config.TLS == nil {
 			ended <- server.Serve(clients)

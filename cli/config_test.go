@@ -60,6 +60,21 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 			[]string{"--tls-key", "--redirect-listen", "HSTS is -1s", "--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
 		},
 		{
+			"signaling with servers that no browser takes",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --ice-server turn://a.example.org,stun:b.example.org:99999,stun:c.example.org:0,stun:d.example.org?transport=udp,turn:e.example.org?transport=sctp,stun:f.example.org/x,http:g.example.org",
+			[]string{
+				`"turn://a.example.org": give a URL such as`, `"stun:b.example.org:99999": give a port of 1 to 65535`, `"stun:c.example.org:0": give a port`,
+				`"stun:d.example.org?transport=udp": leave`, `"turn:e.example.org?transport=sctp": leave`, `"stun:f.example.org/x": give a URL`, `"http:g.example.org": give a URL`,
+			},
+		},
+		{
+			"signaling with a TURN server that nobody may use",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --ice-server stun:a.example.org,turn:b.example.org:3478",
+			[]string{`"turn:b.example.org:3478": give --ice-secret`},
+		},
+		{
 			"signaling that relays over TLS without a certificate",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
 			"signaling --solo --turn-tls-listen 127.0.0.1:0",
@@ -126,6 +141,7 @@ func TestGoodConfigurationsAreAccepted(t *testing.T) {
 		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0 --turn-listen 127.0.0.1:0 --ice-server turn:t.example.org --ice-secret x",
+		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0 --ice-server stun:t.example.org,turns:[2001:db8::1]:443?transport=tcp --ice-username x --ice-password y",
 		"front --listen 127.0.0.1:0 --backend 127.0.0.1:1",
 		"store --listen 127.0.0.1:0",
 		"token --identity ada --room r --admin",

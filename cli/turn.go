@@ -57,9 +57,19 @@ func (f turnFlags) checkTurn(page tlsFlags) error {
 	if f.TurnAllocations <= 0 {
 		found = append(found, fmt.Errorf("--turn-allocations: %d is not a positive number", f.TurnAllocations))
 	}
+	return errors.Join(append(found, f.checkICE())...)
+}
+
+// checkICE refuses what a browser refuses: it then makes no connection at all.
+func (f turnFlags) checkICE() error {
+	var found []error
 	for _, url := range f.ICEServer {
-		if scheme, host, ok := strings.Cut(url, ":"); !ok || host == "" || scheme != "stun" && scheme != "stuns" && scheme != "turn" && scheme != "turns" {
-			found = append(found, fmt.Errorf("--ice-server %q: give a URL such as turn:turn.example.org:3478?transport=tcp", url))
+		turn, err := relay.CheckURL(url)
+		if err == nil && turn && f.ICESecret == "" && f.ICEUsername == "" && f.ICEPassword == "" {
+			err = errors.New("give --ice-secret, or --ice-username and --ice-password: no browser uses a TURN server without them")
+		}
+		if err != nil {
+			found = append(found, fmt.Errorf("--ice-server %q: %w", url, err))
 		}
 	}
 	if f.ICESecret != "" && (f.ICEUsername != "" || f.ICEPassword != "") {
@@ -75,7 +85,7 @@ func (f turnFlags) checkTurn(page tlsFlags) error {
 func (f turnFlags) external() (servers relay.Servers) {
 	var stun, turn []string
 	for _, url := range f.ICEServer {
-		if strings.HasPrefix(url, "turn") {
+		if isTURN, _ := relay.CheckURL(url); isTURN {
 			turn = append(turn, url)
 		} else {
 			stun = append(stun, url)

@@ -71,10 +71,15 @@ func reread(ctx context.Context, log *slog.Logger, refused string, read func() e
 	return nil
 }
 
-func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey, gossip *cluster.Cluster, log *slog.Logger) error {
+// watchClusterKey calls used when another key is used from now on.
+func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey, gossip *cluster.Cluster, log *slog.Logger, used func()) error {
 	return watchKeyFile(ctx, f.ClusterKeyFile, f.keyText, log, func(text string) ([]string, error) {
+		former := key.Marks()
 		if err := key.Replace(text); err != nil {
 			return nil, err
+		}
+		if marks := key.Marks(); marks[0] != former[0] {
+			used()
 		}
 		return key.Marks(), gossip.SetKeys(key.GossipKeys())
 	})

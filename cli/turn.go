@@ -34,9 +34,6 @@ type turnFlags struct {
 	ICESecret       string   `name:"ice-secret" placeholder:"TEXT" help:"Instead of both, the secret shared with them (coturn's static-auth-secret), from which each session gets a password of its own; better given as HOLDFAST_ICE_SECRET."`
 }
 
-// credentialLife is half a working day: a browser that cannot renew must not lose its call.
-const credentialLife = 4 * time.Hour
-
 // checkTurn returns every fault of the flags. The page's certificates serve the relay, too, unless it has its own.
 func (f turnFlags) checkTurn(page tlsFlags) error {
 	var found []error
@@ -98,7 +95,7 @@ func (f turnFlags) external() (servers relay.Servers) {
 	case len(turn) == 0:
 	case f.ICESecret != "":
 		secret := [][]byte{[]byte(f.ICESecret)}
-		servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: turn, Secrets: func() [][]byte { return secret }, Life: credentialLife})
+		servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: turn, Secrets: func() [][]byte { return secret }, Life: relay.CredentialLife})
 	default:
 		servers.Static = append(servers.Static, wire.ICEServer{URLs: turn, Username: f.ICEUsername, Credential: f.ICEPassword})
 	}
@@ -205,7 +202,7 @@ func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control
 	if n.turn.relay, err = relay.New(config, n.log); err != nil {
 		return nil, nil, err
 	}
-	servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: n.turn.urls(host), Secrets: key.RelaySecrets, Life: credentialLife})
+	servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: n.turn.urls(host), Secrets: key.RelaySecrets, Life: relay.CredentialLife})
 	return servers.For, func() any { return n.turn.relay.Counters() }, nil
 }
 

@@ -92,7 +92,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if n.cluster, err = cluster.New(c.config(self, plan.key, n.media.Panics()), n.log); err != nil {
 		return faults(err)
 	}
-	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) }
+	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, func() {}) }
 	n.quorum = newQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
 	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.majority, n.media.Panics(), n.media.Rosters()

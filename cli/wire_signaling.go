@@ -116,7 +116,9 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		n.turn.watch(n.log),
 		func(ctx context.Context) error { return n.tls.watch(ctx, n.log) },
 		func(ctx context.Context) error { return n.tls.serveRedirect(ctx, n.log) },
-		func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) },
+		func(ctx context.Context) error {
+			return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, n.server.RenewICEServers)
+		},
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
 	moving := failover.DefaultConfig()

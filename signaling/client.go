@@ -50,8 +50,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	case *wire.Refresh:
 		s.say(refreshMessage(m))
 	case *wire.AskICEServers:
-		servers := s.iceServers()
-		s.socket.send(&servers)
+		s.giveICEServers()
 	case *wire.Ping:
 		s.logPath(m.Path)
 		s.socket.send(&wire.Pong{T: m.T})

@@ -27,6 +27,17 @@ func TestICEServersAreOfTheSession(t *testing.T) {
 	is(joined.ICEServers, "turn:one")
 	ada.say(&wire.AskICEServers{})
 	is(*hear[*wire.ICEServers](ada), "turn:one")
+	none := e.dial()
+	none.say(&wire.Connect{Token: r.token("", "Bob")})
+	hear[*wire.Connected](none)
+	e.RenewICEServers()
+	is(*hear[*wire.ICEServers](ada), "turn:one")
+	for range 5 {
+		none.say(&wire.Ping{T: 1})
+		if said, ok := none.next().(*wire.Pong); !ok {
+			t.Errorf("a connection in no room hears %+v", said)
+		}
+	}
 	two := r.signalingNode(with("turn:two")).dial()
 	two.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
 	is(hear[*wire.Resumed](two).ICEServers, "turn:two")

@@ -157,14 +157,6 @@ func (s *session) greet(resumed bool) error {
 	return nil
 }
 
-func (s *session) iceServers() wire.ICEServers {
-	if s.server.config.ICEServers == nil {
-		return wire.ICEServers{}
-	}
-	servers, life := s.server.config.ICEServers(s.who.Peer, time.Now())
-	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
-}
-
 // seal makes a resume token of the session as it is.
 func (s *session) seal() (string, error) {
 	sealed := s.who

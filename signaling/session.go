@@ -47,6 +47,7 @@ type session struct {
 	workers  sync.WaitGroup
 	verdicts chan error
 	unjudge  context.CancelFunc
+	renew    chan struct{} // of ICE servers
 
 	expected *sfulink.Opening // the attempt that counts
 
@@ -100,7 +101,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
-		verdicts: make(chan error), unjudge: func() {}, queue: queue{words: make(chan waitlist.Word, 1)},
+		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1), queue: queue{words: make(chan waitlist.Word, 1)},
 	}
 	select {
 	case s.upgraded <- one:
@@ -208,6 +209,10 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		return s.expel(verdict)
 	case word := <-s.queue.words:
 		return s.heard(ctx, word)
+	case <-s.renew:
+		if s.told != "" { // else it has none yet
+			s.giveICEServers()
+		}
 	}
 	return ending{}, false
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
+// CredentialLife is half a working day: a browser that cannot renew must not lose its call.
+const CredentialLife = 4 * time.Hour
+
 // Issuer makes TURN credentials (draft-uberti-behave-turn-rest-00): user name `expiry:session`, password its HMAC.
 type Issuer struct {
 	URLs []string

@@ -125,6 +125,7 @@ type Relay struct {
 	owners   map[client][]string // NATs share addresses
 	sockets  map[*socket]struct{}
 	conns    map[string]*conn // by the client's address
+	retained map[string]retained
 	closed   bool
 }
 
@@ -147,6 +148,7 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
 		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
 		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
+		retained: make(map[string]retained),
 	}, nil
 }
 
@@ -258,17 +260,16 @@ func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, k
 		r.refuse(&r.count.credentials, "its credential has expired", "session", u.session)
 		return "", nil, false
 	}
-	for _, secret := range r.config.Secrets() {
-		if markOf(secret) == u.mark {
-			if request.Method != stun.MethodAllocate && !r.owns(request.SrcAddr, u.session) {
-				r.refuse(&r.count.credentials, "the allocation is another session's", "session", u.session)
-				return "", nil, false
-			}
-			return u.session, turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
-		}
+	secret := r.secretOf(u.mark, request.Method)
+	if secret == nil {
+		r.refuse(&r.count.credentials, "its credential is of another cluster key")
+		return "", nil, false
 	}
-	r.refuse(&r.count.credentials, "its credential is of another cluster key")
-	return "", nil, false
+	if request.Method != stun.MethodAllocate && !r.owns(request.SrcAddr, u.session) {
+		r.refuse(&r.count.credentials, "the allocation is another session's", "session", u.session)
+		return "", nil, false
+	}
+	return u.session, turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
 }
 
 // permit knows the address only; the socket checks the port.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,32 @@ func TestAnAllocationIsOneSessions(t *testing.T) {
 	}
 	if n := len(s.relay.owners); n != 0 {
 		t.Errorf("%d ended allocations have owners", n)
+	}
+}
+
+// TestAnAllocationOutlivesItsKey: a browser goes on with the credential that it allocated with.
+func TestAnAllocationOutlivesItsKey(t *testing.T) {
+	next := []byte("the next secret, of 32 bytes and more")
+	var current atomic.Pointer[[][]byte]
+	current.Store(&[][]byte{next, secret})
+	s := newStage(t, func(c *Config) { c.Secrets = func() [][]byte { return *current.Load() } })
+	issuer := &Issuer{Secrets: secrets, Life: time.Hour}
+	old := issuer.Server("p-ada", time.Now())
+	h := s.hand("udp")
+	if !h.asks(old, stun.MethodAllocate, overUDP) {
+		t.Fatal("no allocation")
+	}
+	current.Store(&[][]byte{next})
+	if !h.asks(old, stun.MethodRefresh) {
+		t.Error("the allocation is not renewed once its key is dropped")
+	}
+	if s.hand("udp").asks(old, stun.MethodAllocate, overUDP) {
+		t.Error("a dropped key allocates")
+	}
+	forged := issuer.Server("p-ada", time.Now())
+	forged.Credential = password(next, forged.Username)
+	if h.asks(forged, stun.MethodRefresh) {
+		t.Error("the allocation is renewed without its password")
 	}
 }
 

@@ -1,0 +1,32 @@
+package signaling
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func (s *session) iceServers() wire.ICEServers {
+	if s.server.config.ICEServers == nil {
+		return wire.ICEServers{}
+	}
+	servers, life := s.server.config.ICEServers(s.who.Peer, time.Now())
+	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
+}
+
+func (s *session) giveICEServers() {
+	servers := s.iceServers()
+	s.socket.send(&servers)
+}
+
+// RenewICEServers gives everybody in a room new credentials, before those of a former cluster key are worth nothing.
+func (s *Server) RenewICEServers() {
+	s.hosted.mu.Lock()
+	defer s.hosted.mu.Unlock()
+	for one := range s.hosted.sessions {
+		select {
+		case one.renew <- struct{}{}:
+		default: // it is about to
+		}
+	}
+}

@@ -23,9 +23,12 @@ const (
 
 var errFrame = errors.New("not a TURN message of at most 1,596 bytes")
 
+const acceptPause = 50 * time.Millisecond
+
 type listener struct {
 	net.Listener
 	relay *Relay
+	pause func() (live bool)
 }
 
 // conn passes on bounded TURN messages: lengths that overflow Pion's 16 bits keep its loop busy for ever.
@@ -37,10 +40,18 @@ type conn struct {
 	close   sync.Once
 }
 
+// Accept returns an error at the end only: Pion stops at any.
 func (l *listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for err != nil {
+		if errors.Is(err, net.ErrClosed) || !l.pause() {
+			return nil, err
+		}
+		// Out of descriptors, or a broken connection: both pass.
+		if unlogged, ok := l.relay.logs.Next(); ok {
+			l.relay.log.Warn("relay accepted no connection", "error", err, "unlogged", unlogged)
+		}
+		accepted, err = l.Listener.Accept()
 	}
 	if tcp, ok := accepted.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		_ = tcp.SetWriteBuffer(writeBuffer)

@@ -20,6 +20,7 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/pion/turn/v5"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/panics"
@@ -199,7 +200,7 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	for _, lis := range []net.Listener{at.TCP, at.TLS} {
 		if lis != nil {
 			config.ListenerConfigs = append(config.ListenerConfigs, turn.ListenerConfig{
-				Listener: &listener{Listener: lis, relay: r}, RelayAddressGenerator: r, PermissionHandler: r.permit,
+				Listener: &listener{lis, r, func() bool { return backoff.Sleep(ctx, acceptPause) }}, RelayAddressGenerator: r, PermissionHandler: r.permit,
 			})
 		}
 	}

@@ -79,11 +79,40 @@ func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 // migrated also tells the node of a live move: the former one serves until all came.
 func (s *session) migrated(m *wire.Migrated) {
 	s.server.hub.arrived(s, s.pin.Boot)
-	s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
+	if m.Epoch != s.pin.Fence.Epoch {
+		return
+	}
+	s.logMigrated(m)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
-	if knows && m.Epoch == s.pin.Fence.Epoch && (m.How == wire.HowLive || s.cameLive) {
+	if knows && (m.How == wire.HowLive || s.cameLive) {
 		s.say(&control.PeerMessage{Message: &control.PeerMessage_Arrived{Arrived: &control.Arrived{}}})
+	}
+}
+
+const (
+	migratedLogs = 3 // of a session and epoch; more are bounded with those of others
+	lostLogged   = 3
+)
+
+// migrations are those of an epoch that were told.
+type migrations struct {
+	epoch uint64
+	told  int
+}
+
+func (s *session) logMigrated(m *wire.Migrated) {
+	if s.migrations.epoch != m.Epoch {
+		s.migrations = migrations{epoch: m.Epoch}
+	}
+	s.migrations.told++
+	unlogged, ok := 0, true
+	if s.migrations.told > migratedLogs {
+		unlogged, ok = s.server.pathLogs.Next()
+	}
+	if ok {
+		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost),
+			"first_lost", m.Lost[:min(len(m.Lost), lostLogged)], "epoch", m.Epoch, "node", s.pin.Node, "unlogged", unlogged)
 	}
 }
 

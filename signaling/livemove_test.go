@@ -1,14 +1,18 @@
 package signaling
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -124,5 +128,31 @@ func TestMistakesOfAMove(t *testing.T) {
 	r.placer.again = func(pin.Pin) (pin.Pin, error) { return pin.Pin{}, errors.New("broken") }
 	if got, text, _ := e.requestBody(http.MethodPost, "/api/v1/rooms/lobby/move", admin, ""); got != http.StatusInternalServerError {
 		t.Errorf("a broken placer: %d %s", got, text)
+	}
+}
+
+// Whoever has a token chooses how often a client tells of its move, and of which.
+func TestMigratedIsLoggedAFewTimes(t *testing.T) {
+	var said bytes.Buffer
+	s := &session{
+		server: &Server{pathLogs: loglimit.New(0, 2), hub: &Hub{}, parts: Parts{Views: newFakeViews()}},
+		log:    slog.New(slog.NewTextHandler(&said, nil)), pin: pin.Pin{Fence: pin.Fence{Epoch: firstEpoch}},
+	}
+	lost := make([]wire.Stream, 64)
+	for i := range lost {
+		lost[i] = wire.Stream{Peer: wire.PeerID(fmt.Sprint("p-", i)), Source: wire.SourceCamera}
+	}
+	for range 100 {
+		s.migrated(&wire.Migrated{Epoch: firstEpoch, How: wire.HowRestart, Lost: lost})
+		s.migrated(&wire.Migrated{Epoch: firstEpoch + 7, How: wire.HowRestart, Lost: lost})
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[0], "lost=64") || strings.Contains(said.String(), "p-3") || strings.Contains(said.String(), fmt.Sprint("epoch=", firstEpoch+7)) {
+		t.Errorf("%d lines, want 5 short ones of the present epoch:\n%.2000s", len(lines), said.String())
+	}
+	s.pin.Fence.Epoch++
+	s.migrated(&wire.Migrated{Epoch: firstEpoch + 1, How: wire.HowRestart})
+	if got := strings.Count(said.String(), "\n"); got != 6 {
+		t.Errorf("%d lines after the next move, want 6", got)
 	}
 }

@@ -61,6 +61,7 @@ type session struct {
 	unreserved bool                          // this identity opens many rooms
 	told       pin.BootID                    // whose media the client has, or goes to
 	cameLive   bool                          // to the present pin, by a live move
+	migrations migrations
 
 	present *presence.Held    // nil without a session, and for the hidden
 	mail    *messaging.Client // the same

@@ -68,7 +68,7 @@ func (c *client) broken() (told bool) {
 func TestAMessageThatBreaksItsHandlingCostsItsSession(t *testing.T) {
 	_, _, e, bob := minefield(t)
 	ada, joined := e.join("lobby", "Ada")
-	ada.say(&wire.Migrated{How: "restart"})
+	ada.say(&wire.Migrated{Epoch: firstEpoch, How: "restart"})
 	if !ada.broken() {
 		t.Error("the client is told nothing")
 	}

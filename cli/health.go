@@ -3,11 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
+	"net/url"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // healthCommand is for containers without a shell.
@@ -22,20 +23,10 @@ func (c *healthCommand) Run(ctx context.Context) error {
 	if address, ok := strings.CutPrefix(c.URL, "tcp://"); ok {
 		return connects(ctx, address)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
-	if err != nil {
+	if _, err := url.Parse(c.URL); err != nil {
 		return faults(fmt.Errorf("%q is not a URL: %w", c.URL, err))
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, 512))
-		return fmt.Errorf("%s answered %s: %s", c.URL, response.Status, said)
-	}
-	return nil
+	return readiness.New(c.Limit).AskURL(ctx, c.URL)
 }
 
 // connects is all that can be asked of a media node without the cluster's key.

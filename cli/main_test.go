@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -55,9 +56,13 @@ func TestAPortThatIsTakenIsSaid(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	answer := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
-	defer http.DefaultClient.CloseIdleConnections()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(answer)
+		fmt.Fprintln(w, "a reason")
+	})
+	server, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer server.Close()
+	defer secure.Close()
 	ask := func(url string) (code int, said string) {
 		var text strings.Builder
 		code = run(context.Background(), []string{"health", url}, streams{in: strings.NewReader(""), out: &text, err: &text})
@@ -66,6 +71,14 @@ func TestHealth(t *testing.T) {
 	if code, said := ask(server.URL); code != exitDone {
 		t.Errorf("a healthy server: %d, %s", code, said)
 	}
+	for _, url := range []string{secure.URL, strings.Replace(secure.URL, "https", "http", 1)} {
+		if code, said := ask(url); code != exitDone {
+			t.Errorf("a healthy node with TLS, asked at %s: %d, %s", url, code, said)
+		}
+	}
+	if code, _ := ask("http://[::1"); code != exitUsage {
+		t.Errorf("no URL: %d", code)
+	}
 	if code, said := ask("tcp://" + server.Listener.Addr().String()); code != exitDone {
 		t.Errorf("a port that listens: %d, %s", code, said)
 	}
@@ -73,7 +86,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("a port where nobody listens: %d", code)
 	}
 	answer = http.StatusServiceUnavailable
-	if code, said := ask(server.URL); code != exitFailed || !strings.Contains(said, "503") {
+	if code, said := ask(server.URL); code != exitFailed || !strings.Contains(said, "503") || !strings.Contains(said, "a reason") {
 		t.Errorf("an unready server: %d, %s", code, said)
 	}
 	if code, _ := ask("http://127.0.0.1:1/"); code != exitFailed {

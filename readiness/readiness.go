@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,7 @@ const Path = "/readyz"
 const SocketsHeader = "Holdfast-Sockets"
 
 const (
-	answerBytes = 4 << 10
+	answerBytes = 512
 	maxSockets  = 1 << 40
 )
 
@@ -51,19 +52,32 @@ func (a *Asker) Ask(ctx context.Context, address, path string) error {
 
 // Count is Ask; negative sockets are unknown.
 func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
-	sockets, err = a.count(ctx, "http://"+address+path)
-	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusBadRequest {
-		return a.count(ctx, "https://"+address+path) // from TLS
+	return a.countOrSecure(ctx, "http://"+address+path)
+}
+
+// AskURL is Ask of a URL.
+func (a *Asker) AskURL(ctx context.Context, url string) error {
+	_, err := a.countOrSecure(ctx, url)
+	return err
+}
+
+func (a *Asker) countOrSecure(ctx context.Context, url string) (sockets int64, err error) {
+	sockets, err = a.count(ctx, url)
+	status, ok := errors.AsType[*statusError](err)
+	if rest, plain := strings.CutPrefix(url, "http://"); plain && ok && status.code == http.StatusBadRequest {
+		return a.count(ctx, "https://"+rest) // from TLS
 	}
 	return sockets, err
 }
 
 type statusError struct {
-	url, status string
-	code        int
+	url, status, said string
+	code              int
 }
 
-func (e *statusError) Error() string { return e.url + " answered " + e.status }
+func (e *statusError) Error() string {
+	return strings.TrimSuffix(e.url+" answered "+e.status+": "+e.said, ": ")
+}
 
 func (a *Asker) count(ctx context.Context, url string) (sockets int64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -75,13 +89,13 @@ func (a *Asker) count(ctx context.Context, url string) (sockets int64, err error
 		return -1, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerBytes))
+	said, _ := io.ReadAll(io.LimitReader(response.Body, answerBytes))
 	sockets, fault := strconv.ParseInt(response.Header.Get(SocketsHeader), 10, 64)
 	if fault != nil || sockets > maxSockets {
 		sockets = -1
 	}
 	if response.StatusCode != http.StatusOK {
-		return sockets, &statusError{url, response.Status, response.StatusCode}
+		return sockets, &statusError{url, response.Status, strings.TrimSpace(string(said)), response.StatusCode}
 	}
 	return sockets, nil
 }

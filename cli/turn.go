@@ -31,7 +31,7 @@ type turnFlags struct {
 	ICEServer       []string `name:"ice-server" placeholder:"URL" help:"Other STUN or TURN servers that clients are given (stun:, turn: or turns:)."`
 	ICEUsername     string   `name:"ice-username" placeholder:"TEXT" help:"The user name at the TURN servers of --ice-server."`
 	ICEPassword     string   `name:"ice-password" placeholder:"TEXT" help:"The password there; better given as HOLDFAST_ICE_PASSWORD."`
-	ICESecret       string   `name:"ice-secret" placeholder:"TEXT" help:"Instead of both, the secret shared with them (coturn's static-auth-secret), from which each session gets a password of its own; better given as HOLDFAST_ICE_SECRET."`
+	ICESecret       string   `name:"ice-secret" placeholder:"TEXT" help:"Instead of both, the secret shared with them (coturn's static-auth-secret), from which each identity gets a password of its own; better given as HOLDFAST_ICE_SECRET."`
 }
 
 // checkTurn returns every fault of the flags. The page's certificates serve the relay, too, unless it has its own.

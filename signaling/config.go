@@ -25,7 +25,7 @@ type Config struct {
 	// Origins are more hosts (path.Match patterns with port) whose pages may connect and load the library.
 	Origins []string
 
-	// ICEServers returns a session's; nil: none.
+	// ICEServers returns those of a relay's session, which is one for an identity; nil: none.
 	ICEServers func(session string, now time.Time) (servers []wire.ICEServer, life time.Duration)
 
 	// ResumeGrace is how long after its token's end a session may be resumed.

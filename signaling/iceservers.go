@@ -1,6 +1,8 @@
 package signaling
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -10,8 +12,14 @@ func (s *session) iceServers() wire.ICEServers {
 	if s.server.config.ICEServers == nil {
 		return wire.ICEServers{}
 	}
-	servers, life := s.server.config.ICEServers(s.who.Peer, time.Now())
+	servers, life := s.server.config.ICEServers(s.relaySession(), time.Now())
 	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
+}
+
+// relaySession is one for all joins of an identity, whose limits it has. Relays log it; it does not show who that is.
+func (s *session) relaySession() string {
+	sum := sha256.Sum256([]byte(s.strikeName()))
+	return hex.EncodeToString(sum[:8])
 }
 
 func (s *session) giveICEServers() {

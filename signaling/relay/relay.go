@@ -65,8 +65,9 @@ func DefaultConfig() Config {
 	return Config{
 		read:           readable,
 		MaxAllocations: 4000,
-		// A browser allocates for each URL and interface, and anew at every ICE restart.
-		MaxSessionAllocations: 32,
+		// A browser allocates for each URL and interface, some six, and anew at every ICE restart. All tabs of an identity are
+		// one session, and so are people who share one.
+		MaxSessionAllocations: 128,
 		// 25 videos take 2 MB/s, a screen 1 MB/s more.
 		BytesPerSecond: 6 << 20,
 		MaxAge:         12 * time.Hour,

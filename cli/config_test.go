@@ -60,6 +60,13 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 			[]string{"--tls-key", "--redirect-listen", "HSTS is -1s", "--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
 		},
 		{
+			"signaling with origins that are no hosts",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --origin https://a.example.org,b.example.org/x,[c.example.org,*.d.example.org:8443",
+			[]string{`"https://a.example.org" is not a host`, `"b.example.org/x" is not`, `"[c.example.org" is not`},
+		},
+		{"dev with an origin that is no host", nil, "dev --origin http://a.example.org", []string{`"http://a.example.org" is not a host`}},
+		{
 			"signaling with servers that no browser takes",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
 			"signaling --solo --ice-server turn://a.example.org,stun:b.example.org:99999,stun:c.example.org:0,stun:d.example.org?transport=udp,turn:e.example.org?transport=sctp,stun:f.example.org/x,http:g.example.org",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/signaling"
 )
 
 type devCommand struct {
@@ -53,7 +54,7 @@ func (c *devUpCommand) options() (devcluster.Options, error) {
 		name, pair, _ := strings.Cut(given, ":")
 		o.NodeEnv[name] = append(o.NodeEnv[name], pair)
 	}
-	return o, faults(hostFaults, o.Validate())
+	return o, faults(hostFaults, signaling.CheckOrigins(c.Origin), o.Validate())
 }
 
 func (c *devUpCommand) Run(ctx context.Context, s streams) error {

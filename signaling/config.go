@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -155,6 +156,17 @@ func (c Config) Validate() error {
 	}
 	if c.MaxParticipants < 0 || c.MaxParticipants > wire.MaxCap {
 		faults = append(faults, fmt.Errorf("cap is %d, want 0 to %d", c.MaxParticipants, wire.MaxCap))
+	}
+	return errors.Join(append(faults, CheckOrigins(c.Origins))...)
+}
+
+// CheckOrigins lists what is no pattern of hosts.
+func CheckOrigins(patterns []string) error {
+	var faults []error
+	for _, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Contains(pattern, "/") {
+			faults = append(faults, fmt.Errorf("origin %q is not a host: give one such as app.example.org, *.example.org or app.example.org:8443, without https:// and path", pattern))
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -137,7 +138,7 @@ func replaceFile(path, text string) error {
 	_, err = file.WriteString(text)
 	err = errors.Join(err, file.Sync(), file.Close())
 	if old, missing := os.Stat(path); err == nil && missing == nil {
-		err = os.Chmod(file.Name(), old.Mode().Perm())
+		err = likeOld(file.Name(), old)
 	}
 	if err == nil {
 		err = os.Rename(file.Name(), path)
@@ -146,4 +147,14 @@ func replaceFile(path, text string) error {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(file.Name()))
 	}
 	return nil
+}
+
+// likeOld keeps who may read the file. Only root gives files away; others get the file as theirs.
+func likeOld(path string, old fs.FileInfo) error {
+	if owner, ok := old.Sys().(*syscall.Stat_t); ok {
+		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return os.Chmod(path, old.Mode().Perm())
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,31 @@ func TestAClusterKeyIsRotatedStepByStep(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info, err)
+	}
+}
+
+// A node of another user goes on reading a file that root changes.
+func TestAFileOfKeysKeepsItsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	file := filepath.Join(t.TempDir(), "cluster.key")
+	if code, _, said := exec(t, nil, "keys", "new", file); code != exitDone {
+		t.Fatal(said)
+	}
+	const nobody = 65534
+	if err := os.Chown(file, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, said := exec(t, nil, "keys", "new", file); code != exitDone {
+		t.Fatal(said)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != nobody || owner.Gid != nobody || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is of %d:%d, %v", owner.Uid, owner.Gid, info.Mode())
 	}
 }
 

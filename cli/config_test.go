@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -143,7 +145,9 @@ func TestAFlagAndItsVariableAreOne(t *testing.T) {
 func TestGoodConfigurationsAreAccepted(t *testing.T) {
 	t.Setenv("HOLDFAST_CLUSTER_KEY", goodKey)
 	t.Setenv("HOLDFAST_API_KEYS", goodKeys)
-	t.Setenv("HOLDFAST_MEDIA_ADVERTISE", "") // as docker-compose.yml passes it on
+	for _, name := range []string{"HOLDFAST_MEDIA_ADVERTISE", "HOLDFAST_TRUSTED_PROXIES"} {
+		t.Setenv(name, "") // as docker-compose.yml passes it on
+	}
 	for _, line := range []string{
 		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
@@ -155,6 +159,19 @@ func TestGoodConfigurationsAreAccepted(t *testing.T) {
 	} {
 		if code, _, said := exec(t, nil, strings.Fields(line)...); code != exitDone {
 			t.Errorf("%s: exit code %d\n%s", line, code, said)
+		}
+	}
+}
+
+// What docker-compose.yml tells people to set reaches a container.
+func TestComposePassesOnWhatItNames(t *testing.T) {
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`HOLDFAST_[A-Z_]+`).FindAllString(string(text), -1) {
+		if !strings.Contains(string(text), "${"+name) && !strings.Contains(string(text), "  "+name+": ") {
+			t.Errorf("%s is named, and no service has it", name)
 		}
 	}
 }

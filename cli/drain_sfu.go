@@ -25,13 +25,13 @@ type sfuDrain struct {
 	told       sfu.DrainState // to the other nodes
 	logged     sfu.DrainState
 	at         time.Time // of the last log line
-	terminated bool
+	terminated time.Time // when the drain began that SIGTERM asked for
 	leaving    bool
 	empty      bool
 	hurried    atomic.Bool
 }
 
-// run ends the membership by leave. A second SIGTERM leaves at once: then the rooms move by restarts.
+// run ends the membership by leave. A second SIGTERM in one drain leaves at once: then the rooms move by restarts.
 func (d *sfuDrain) run(ctx context.Context, terminate <-chan os.Signal, leave func()) error {
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
@@ -49,12 +49,12 @@ func (d *sfuDrain) run(ctx context.Context, terminate <-chan os.Signal, leave fu
 }
 
 func (d *sfuDrain) terminate(leave func()) {
-	if !d.terminated {
-		d.terminated = true
+	now := d.media.DrainState()
+	if !now.Draining || !now.Began.Equal(d.terminated) {
 		d.media.StartDrain(sfu.Drain{Exit: true})
+		d.terminated = d.media.DrainState().Began
 		return
 	}
-	now := d.media.DrainState()
 	if d.leaving {
 		return
 	}

@@ -73,3 +73,22 @@ func TestADrainIsUndone(t *testing.T) {
 	}
 	s.attach("room", "ada", 1)
 }
+
+// TestARoomThatEmptiedInAnUndoneDrainCloses: when its last peer went, the grace time was none, and it is long by the time that is judged.
+func TestARoomThatEmptiedInAnUndoneDrainCloses(t *testing.T) {
+	s := newStage(t, "undrained", func(c *Config) { c.Grace = time.Second })
+	s.attach("room", "ada", 1)
+	s.node.StartDrain(Drain{})
+	s.node.mu.Lock()
+	r := s.node.rooms["room"]
+	s.node.mu.Unlock()
+	if err := r.do(t.Context(), func() {
+		for _, p := range r.peers {
+			r.remove(p, "left")
+		}
+		s.node.Undrain()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the empty room to close", func() bool { return s.node.DrainState().Rooms == 0 })
+}

@@ -362,8 +362,13 @@ func (r *room) expire() {
 			r.remove(p, "did not come back")
 		}
 	}
-	if !r.emptySince.IsZero() && now.Sub(r.emptySince) >= r.node.emptyGrace() {
-		r.book.Close()
-		r.end("the room is empty")
+	if r.emptySince.IsZero() {
+		return
 	}
+	if rest := r.node.emptyGrace() - now.Sub(r.emptySince); rest > 0 {
+		r.after(rest, r.expire) // the grace time was shorter while the node drained
+		return
+	}
+	r.book.Close()
+	r.end("the room is empty")
 }

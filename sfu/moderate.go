@@ -76,8 +76,14 @@ func (r *room) judge(p *peer, act control.Act) bool {
 	switch act {
 	case control.Act_ACT_LOWER_HAND:
 		entry.HandRaisedUnixMs = 0
-	case control.Act_ACT_GRANT, control.Act_ACT_GIVE_UP:
-		entry.Moderator = act == control.Act_ACT_GRANT
+	case control.Act_ACT_GRANT:
+		entry.Moderator = true
+		delete(r.demoted, p.id)
+	case control.Act_ACT_GIVE_UP:
+		entry.Moderator = false
+		if len(r.demoted) < maxRemoved {
+			r.demoted[p.id] = true
+		}
 	case control.Act_ACT_MUTE, control.Act_ACT_ASK_UNMUTE, control.Act_ACT_UNSPECIFIED:
 		return false
 	}

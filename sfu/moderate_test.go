@@ -210,3 +210,41 @@ func TestHandsKeepTheirOrderOnANewNode(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasTakenBackStaysSo: what Bob's signaling node remembers, or an earlier token says, does not count.
+func TestWhatWasTakenBackStaysSo(t *testing.T) {
+	s := newStage(t, "two")
+	memory := &control.Peer{Id: "bob", Identity: "bob", Name: "bob", HandRaisedUnixMs: 7, Moderator: true}
+	s.attach("room", "alice", 1, func(a *control.Attach) { a.Expected = []*control.Peer{memory} })
+	generation := uint64(0)
+	attach := func() *control.Peer {
+		generation++
+		_, attached := s.attach("room", "bob", generation, func(a *control.Attach) { a.Peer = memory })
+		return attached.GetRoster()[1]
+	}
+	act := func(act control.Act) {
+		if reply := s.moderate(&control.ModerateRequest{Act: act, Peer: "bob"}); len(reply.GetDone()) != 1 {
+			t.Errorf("%v: done to %v", act, reply.GetDone())
+		}
+	}
+	act(control.Act_ACT_LOWER_HAND)
+	act(control.Act_ACT_GIVE_UP)
+	if p := attach(); p.GetModerator() || handUp(p) {
+		t.Errorf("he was only expected when it was taken back, and comes as %v", p)
+	}
+	if p := attach(); p.GetModerator() {
+		t.Error("he attaches again, and runs the room")
+	}
+	act(control.Act_ACT_GRANT)
+	if p := attach(); !p.GetModerator() {
+		t.Error("the grant that he was given again is lost")
+	}
+	act(control.Act_ACT_GIVE_UP)
+	r := s.node.rooms["room"]
+	if err := r.do(t.Context(), func() { r.remove(r.peers["bob"], "did not come back") }); err != nil {
+		t.Fatal(err)
+	}
+	if p := attach(); p.GetModerator() {
+		t.Error("he comes back after the grace time, and runs the room")
+	}
+}

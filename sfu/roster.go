@@ -65,7 +65,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	resumed := known && p.mediaLives()
 	if known {
 		r.supersede(p)
-		if a.entry.GetModerator() && r.judge(p, control.Act_ACT_GRANT) {
+		if a.entry.GetModerator() && !r.demoted[p.id] && r.judge(p, control.Act_ACT_GRANT) {
 			r.tell(p)
 		}
 	} else {
@@ -112,9 +112,15 @@ func (r *room) welcome(a attachment) *peer {
 	if expected {
 		before = p.entry
 		keep(a.entry, before)
+		if p.judged {
+			a.entry.HandRaisedUnixMs = before.GetHandRaisedUnixMs()
+		}
 	} else {
 		r.arrivals++
 		p = &peer{id: id, joined: r.arrivals}
+	}
+	if r.demoted[id] {
+		a.entry.Moderator, p.judged = false, true
 	}
 	p.entry, p.expected = a.entry, false
 	r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())

@@ -88,9 +88,11 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	// enter posts a higher pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)
 	s.appear()
-	s.who.CanModerate = s.who.CanModerate || s.own().GetModerator()
 	if err := s.greet(s.resumes); err != nil {
 		return err
+	}
+	if s.resumes {
+		s.followGrant(s.who.CanModerate) // the token may be from before the latest change
 	}
 	s.setLimited(link.Attached.GetLimited())
 	s.openMessages()

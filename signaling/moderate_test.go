@@ -96,8 +96,8 @@ func TestTheGrantIsHandedOnAndSurvives(t *testing.T) {
 	if told := hear[*wire.PeerUpdated](bob); !told.Peer.Moderator {
 		t.Errorf("told %+v", told)
 	}
-	granted := hear[*wire.PermissionsChanged](bob)
-	if !granted.Permissions.Moderate || !granted.Permissions.Publish || granted.Resume == joined.Resume {
+	granted := bob.permitted(true)
+	if !granted.Permissions.Publish || granted.Resume == joined.Resume {
 		t.Errorf("told %+v", granted)
 	}
 	_ = bob.conn.CloseNow()
@@ -118,6 +118,7 @@ func TestTheGrantIsHandedOnAndSurvives(t *testing.T) {
 	// A token from before the grant: the node knows better.
 	_ = bob.conn.CloseNow()
 	bob, _ = e.resume(joined.Resume, 3)
+	bob.permitted(true)
 	moderates()
 }
 
@@ -254,4 +255,53 @@ Bob: ACT_GRANT SOURCE_MICROPHONE by "The app"`
 	if said := n.said(); said != want {
 		t.Errorf("the node was told\n%s\nwant\n%s", said, want)
 	}
+}
+
+// permitted hears whether this client moderates from now on.
+func (c *client) permitted(moderates bool) *wire.PermissionsChanged {
+	c.t.Helper()
+	changed := hear[*wire.PermissionsChanged](c)
+	if changed.Permissions.Moderate != moderates {
+		c.t.Errorf("told %+v, want moderate: %t", changed, moderates)
+	}
+	return changed
+}
+
+func (c *client) mayNotModerate() {
+	c.t.Helper()
+	c.say(&wire.Moderate{Act: wire.ActLowerHand, Peer: "p-nobody"})
+	c.refusedWith("roomAdmin")
+}
+
+func TestATokenFromBeforeTheGrantWasTakenBackDoesNotModerate(t *testing.T) {
+	r, n, e := lobby(t)
+	other := r.signalingNode(nil)
+	bob, _ := e.join("lobby", "Bob")
+	update := func(moderates bool) *wire.PermissionsChanged {
+		n.update("Bob", func(p *control.Peer) { p.Moderator = moderates })
+		hear[*wire.PeerUpdated](bob)
+		return bob.permitted(moderates)
+	}
+	granted := update(true)
+	update(false)
+	_ = bob.conn.CloseNow()
+	bob, _ = other.resume(granted.Resume, 2)
+	bob.permitted(false)
+	bob.mayNotModerate()
+}
+
+func TestAGrantThatIsTakenBackWhileTheLinkIsAwayIsLost(t *testing.T) {
+	_, n, e := lobby(t)
+	bob, _ := e.joinWith("bob", runs)
+	n.set(func() {
+		for _, p := range n.peers {
+			entry, _ := proto.Clone(p.entry).(*control.Peer)
+			entry.Moderator = false
+			p.entry = entry
+		}
+	})
+	n.breakLinks()
+	hear[*wire.Roster](bob)
+	bob.permitted(false)
+	bob.mayNotModerate()
 }

@@ -62,7 +62,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.log.Info("session ended by its node", "error", r.err)
 		return s.bye(r.err)
 	}
-	alive := r.link.Attached.GetResumed()
+	alive, moderated := r.link.Attached.GetResumed(), s.own().GetModerator()
 	s.link = r.link
 	if s.told != s.pin.Boot { // else the same process, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
@@ -83,7 +83,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.known.slots = r.link.Attached.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
 	}
-	s.followGrant(false)
+	s.followGrant(moderated)
 	for _, source := range s.heedSilenced() {
 		s.silenced(source, "")
 	}

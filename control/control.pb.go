@@ -4640,6 +4640,7 @@ type DrainRequest struct {
 	Undrain       bool                   `protobuf:"varint,1,opt,name=undrain,proto3" json:"undrain,omitempty"`                         // take rooms again
 	DeadlineMs    uint32                 `protobuf:"varint,2,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // after this, rooms that are still here move by a restart; 0: the node's default
 	Exit          bool                   `protobuf:"varint,3,opt,name=exit,proto3" json:"exit,omitempty"`                               // end the process when it is empty
+	Boot          string                 `protobuf:"bytes,4,opt,name=boot,proto3" json:"boot,omitempty"`                                // of the process that is meant; another one does nothing, and its reply says its own boot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4693,6 +4694,13 @@ func (x *DrainRequest) GetExit() bool {
 		return x.Exit
 	}
 	return false
+}
+
+func (x *DrainRequest) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
 }
 
 type DrainReply struct {
@@ -5474,12 +5482,13 @@ const file_control_proto_rawDesc = "" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04live\x18\x03 \x01(\bR\x04live\"\"\n" +
 	"\fOutrankReply\x12\x12\n" +
-	"\x04held\x18\x01 \x01(\bR\x04held\"]\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"q\n" +
 	"\fDrainRequest\x12\x18\n" +
 	"\aundrain\x18\x01 \x01(\bR\aundrain\x12\x1f\n" +
 	"\vdeadline_ms\x18\x02 \x01(\rR\n" +
 	"deadlineMs\x12\x12\n" +
-	"\x04exit\x18\x03 \x01(\bR\x04exit\"\x9f\x01\n" +
+	"\x04exit\x18\x03 \x01(\bR\x04exit\x12\x12\n" +
+	"\x04boot\x18\x04 \x01(\tR\x04boot\"\x9f\x01\n" +
 	"\n" +
 	"DrainReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +

@@ -6,23 +6,26 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // DrainOrder is an operator's.
 type DrainOrder struct {
+	Boot     pin.BootID // another process at the address does nothing, unless it is of an earlier release
 	Undrain  bool
 	Deadline time.Duration // 0: the node's own
 	Exit     bool          // when empty
 }
 
-// Drain empties the node at addr, or undoes that.
+// Drain empties the node at addr, or undoes that. The reply names the process that answered.
 func (p *Pool) Drain(ctx context.Context, addr string, order DrainOrder) (*DrainReply, error) {
 	client, err := p.Client(addr)
 	if err != nil {
 		return nil, err
 	}
 	p.Hurry(addr)
-	request := &DrainRequest{Undrain: order.Undrain, DeadlineMs: uint32(order.Deadline.Milliseconds()), Exit: order.Exit}
+	request := &DrainRequest{Undrain: order.Undrain, DeadlineMs: uint32(order.Deadline.Milliseconds()), Exit: order.Exit, Boot: string(order.Boot)}
 	reply, err := client.Drain(ctx, request, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, fmt.Errorf("drain %s: %w", addr, err)

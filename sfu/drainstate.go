@@ -118,9 +118,11 @@ func (n *Node) serve(ctx context.Context, r *room) {
 func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
 	n := s.node
 	drained := n.DrainState().Draining
-	if request.GetUndrain() {
+	switch boot := request.GetBoot(); {
+	case boot != "" && boot != string(n.cfg.Boot): // it is for a former process at this address
+	case request.GetUndrain():
 		drained = n.Undrain()
-	} else {
+	default:
 		deadline := time.Duration(request.GetDeadlineMs()) * time.Millisecond
 		if deadline > maxDrain {
 			return nil, status.Errorf(codes.InvalidArgument, "a deadline of %v is too long: at most %v", deadline, maxDrain)

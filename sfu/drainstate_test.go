@@ -74,6 +74,26 @@ func TestADrainIsUndone(t *testing.T) {
 	s.attach("room", "ada", 1)
 }
 
+func TestAnOrderForAnotherProcessDoesNothing(t *testing.T) {
+	s := newStage(t, "restarted")
+	order := func(request *control.DrainRequest) {
+		t.Helper()
+		reply, err := s.client.Drain(t.Context(), request)
+		if err != nil || reply.GetBoot() != string(s.node.cfg.Boot) || reply.GetDraining() != s.node.DrainState().Draining {
+			t.Errorf("%v is answered %v, %v", request, reply, err)
+		}
+	}
+	order(&control.DrainRequest{Exit: true, Boot: "1768000000000-restarted"})
+	if s.node.DrainState().Draining {
+		t.Error("it drains by an order for its former process")
+	}
+	order(&control.DrainRequest{Boot: string(s.node.cfg.Boot)})
+	order(&control.DrainRequest{Undrain: true, Boot: "1768000000000-restarted"})
+	if !s.node.DrainState().Draining {
+		t.Error("it takes rooms again by an order for its former process")
+	}
+}
+
 // TestARoomThatEmptiedInAnUndoneDrainCloses: when its last peer went, the grace time was none, and it is long by the time that is judged.
 func TestARoomThatEmptiedInAnUndoneDrainCloses(t *testing.T) {
 	s := newStage(t, "undrained", func(c *Config) { c.Grace = time.Second })

@@ -157,6 +157,7 @@ func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control
 func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order control.DrainOrder) (drainAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
+	order.Boot = node.Boot // gossip may not have told of a restart
 	reply, err := s.parts.Pool.Drain(ctx, node.Control, order)
 	switch {
 	case err != nil:

@@ -26,6 +26,9 @@ type fakeDrain struct {
 func (n *node) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if boot := request.GetBoot(); boot != "" && boot != string(n.boot) {
+		return &control.DrainReply{Node: string(n.id), Boot: string(n.boot), Draining: n.drain.draining, WasDraining: n.drain.draining}, nil
+	}
 	n.drain.asked = request
 	if n.drain.fail {
 		return nil, status.Error(codes.Unavailable, "broken")
@@ -92,6 +95,24 @@ func TestAnOperatorDrains(t *testing.T) {
 	r.views.view = &view
 	r.views.mu.Unlock()
 	ask("GET", path+"?boot=0-gone", "", 200, `"gone":"left"`)
+}
+
+// TestADrainOfAFormerProcess does not empty the one that was started in its place, which gossip has not told of.
+func TestADrainOfAFormerProcess(t *testing.T) {
+	r, one, _, e := lobbyAndSpare(t)
+	admin := r.mint(access.Operator("operator"), generous)
+	one.set(func() { one.boot = "1769000000001-" + pin.BootID(one.id) })
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		got, text, _ := e.requestBody(method, "/api/v1/nodes/"+string(one.id)+"/drain", admin, "")
+		if got != http.StatusServiceUnavailable || !strings.Contains(text, "restarted just now") {
+			t.Errorf("%s: %d %s", method, got, text)
+		}
+	}
+	one.set(func() {
+		if one.drain.asked != nil {
+			t.Errorf("the new process took %v", one.drain.asked)
+		}
+	})
 }
 
 // TestADrainNamesTheRoomsOfAllSignalingNodes: each knows those of its own clients, and one that does not answer is named.

@@ -14,8 +14,7 @@ import (
 // TestWhatAnUnconnectedConnectionCosts: somebody with a place can have a connection with as many slots as there may be, and never connect it.
 func TestWhatAnUnconnectedConnectionCosts(t *testing.T) {
 	const connections, most = 50, 256 << 10
-	s := newStage(t, "one")
-	s.node.log = slog.New(slog.DiscardHandler)
+	s := newStageWith(t, "one", slog.New(slog.DiscardHandler))
 	s.attach("room", "alice", 1) // The node is running when somebody could attach.
 	head, video, _ := strings.Cut(plainOffer, "m=video")
 	var text strings.Builder

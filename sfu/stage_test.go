@@ -74,13 +74,18 @@ type stage struct {
 // newStage starts a node, changed by the given edits to its configuration.
 func newStage(t testing.TB, name string, edits ...func(*Config)) *stage {
 	t.Helper()
+	return newStageWith(t, name, testLog(t), edits...)
+}
+
+func newStageWith(t testing.TB, name string, log *slog.Logger, edits ...func(*Config)) *stage {
+	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Node, cfg.Boot, cfg.Loopback = ring.NodeID(name), pin.BootID("1769000000000-"+name), true
 	for _, edit := range edits {
 		edit(&cfg)
 	}
 	owner := &ownerStub{}
-	node, err := New(cfg, owner, testLog(t))
+	node, err := New(cfg, owner, log)
 	if err != nil {
 		t.Fatal(err)
 	}

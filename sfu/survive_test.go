@@ -79,9 +79,8 @@ func (l landmine) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // TestAnAttachThatBreaksTheRoomIsRefused: what it left half done is forgotten.
 func TestAnAttachThatBreaksTheRoomIsRefused(t *testing.T) {
-	s := newStage(t, "one", func(c *Config) { c.Grace /= 50 })
-	mine := landmine{s.node.log.Handler(), new(atomic.Bool)}
-	s.node.log = slog.New(mine)
+	mine := landmine{testLog(t).Handler(), new(atomic.Bool)}
+	s := newStageWith(t, "one", slog.New(mine), func(c *Config) { c.Grace /= 50 })
 	alice, _ := s.attach("room", "alice", 1)
 	mine.armed.Store(true)
 	if refused := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "bob", 1)); refused.GetCode() != control.Refusal_REFUSAL_BROKE {

@@ -194,8 +194,14 @@ func TestAFullNodeSaysSo(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), string(wire.CodeTooManySockets)) {
 		t.Fatalf("it is told %s (%v)", text, err)
 	}
+	if status, body, _ := e.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "as many connections") {
+		t.Errorf("full, it is ready: %d %s", status, body)
+	}
 	ada.say(&wire.Leave{})
 	ada.closed()
 	testkit.Eventually(t, "place for another", func() bool { return e.sockets.Load() == 0 })
+	if status, body, _ := e.get("/readyz", ""); status != http.StatusOK {
+		t.Errorf("with a place, it is not ready: %d %s", status, body)
+	}
 	e.join("lobby", "Grace")
 }

@@ -41,6 +41,9 @@ func (s *Server) checkReady(ctx context.Context) error {
 	if s.cut.Load() {
 		return errCutOff
 	}
+	if s.full() {
+		return errFull
+	}
 	if s.ready.Load() {
 		return nil
 	}
@@ -53,6 +56,8 @@ func (s *Server) checkReady(ctx context.Context) error {
 	s.ready.Store(true)
 	return nil
 }
+
+func (s *Server) full() bool { return s.sockets.Load() >= int64(s.config.MaxSockets) }
 
 type clientConfig struct {
 	Dev      bool   `json:"dev"`

@@ -84,7 +84,7 @@ type ending struct {
 // serveSocket returns at once, so that net/http frees the request.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
-	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
+	if conn == nil || s.full() {
 		writeFault(w, errFull)
 		return
 	}

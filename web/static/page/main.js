@@ -37,6 +37,11 @@ let call = null;
 let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
 let parts = null;
+/**
+ * The key of each room that was encrypted here.
+ * @type {Map<string, string>}
+ */
+const keys = new Map();
 
 addEventListener('pagehide', () => {
   ringing.stopAll();
@@ -102,7 +107,7 @@ async function join(name, room, encrypts = lobby.encrypts) {
   if (call || waits) return;
   lobby.setBusy(true);
   keepChoices({ name });
-  const key = encrypts ? linkKey || madeKey() : '';
+  const key = encrypts ? keyOf(room) : '';
   const secret = readSecret(key);
   if (key !== '' && (!canEncrypt || !secret)) {
     end(canEncrypt ? ofCall({ code: 'bad_key', message: '' }) : ofCall({ code: 'cannot_encrypt', message: '' }));
@@ -225,9 +230,13 @@ async function enter(joining, name, room) {
   });
 }
 
-/** A reload leads back into the same encrypted call. */
-function madeKey() {
-  const key = newSecret();
+/**
+ * Joining again and a reload lead back into the same encrypted call.
+ * @param {string} room
+ */
+function keyOf(room) {
+  const key = linkKey || keys.get(room) || newSecret();
+  keys.set(room, key);
   history.replaceState({ ...history.state, key }, '');
   return key;
 }

@@ -114,6 +114,7 @@ export class Devices extends EventTarget {
 
   /** Whatever failed and was not switched off. */
   async retry() {
+    if (this.resting) return;
     for (const source of /** @type {const} */ (['microphone', 'camera'])) {
       if (this.problems[source] && !this.on(source) && !this.off[source]) await this.toggle(source).catch(() => {}); // The problem is told by `change`.
     }
@@ -253,6 +254,10 @@ export class Devices extends EventTarget {
       audio: sources.includes('microphone') && { deviceId: wish(microphone), ...processing() },
       video: sources.includes('camera') && { ...(facing ? { facingMode: facing } : { deviceId: wish(camera) }), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps }, ...(blur && { backgroundBlur: true }) },
     });
+    if (this.resting) { // The call ended while the browser opened them.
+      for (const track of stream.getTracks()) track.stop();
+      return;
+    }
     for (const track of stream.getTracks()) {
       const source = track.kind === 'audio' ? 'microphone' : 'camera';
       this.#drop(source);

@@ -154,3 +154,31 @@ test('what was blocked is tried again, but not what was switched off', async (t)
   await devices.retry();
   equal([asked, devices.on('microphone'), devices.on('camera'), devices.problems.microphone], [['microphone+camera', 'microphone'], true, false, '']);
 });
+
+test('a camera that opens only after the call is closed at once', async (t) => {
+  const { devices } = stub(t, () => '');
+  const open = navigator.mediaDevices.getUserMedia;
+  const opened = [];
+  let release = () => {};
+  const held = new Promise((resolve) => (release = resolve));
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    await held;
+    const stream = await open(wanted);
+    opened.push(...stream.getTracks());
+    return stream;
+  };
+  t.cleanup(() => opened.forEach((track) => track.stop()));
+  const toggled = devices.toggle('camera');
+  devices.rest();
+  release();
+  await toggled;
+  equal([devices.track('camera'), opened.map(({ kind, readyState }) => [kind, readyState])], [null, [['video', 'ended']]]);
+});
+
+test('nothing is tried again between two calls', async (t) => {
+  const { devices, asked } = stub(t, () => 'NotAllowedError');
+  await devices.open();
+  devices.rest();
+  await devices.retry();
+  equal(asked, ['microphone+camera']);
+});

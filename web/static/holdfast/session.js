@@ -51,6 +51,7 @@ export class Session extends EventTarget {
     this.#options = options;
     this.#cursor = cursor;
     this.#socket = new Socket(options.url, options.WebSocket);
+    this.#socket.addEventListener('trying', () => this.#onTrying());
     this.#socket.addEventListener('open', () => this.#onOpen());
     this.#socket.addEventListener('lost', () => this.#onLost());
     this.#socket.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
@@ -90,10 +91,20 @@ export class Session extends EventTarget {
   }
 
   #limitJoin() {
-    clearTimeout(this.#joinTimer);
+    this.#endLimit();
     this.#joinTimer = setTimeout(() => {
       this.#end(this.#lastError ?? new CallError('unreachable', { retryable: true }));
     }, this.#options.joinLimitMs ?? JOIN_LIMIT_MS);
+  }
+
+  #endLimit() {
+    clearTimeout(this.#joinTimer);
+    this.#joinTimer = undefined;
+  }
+
+  /** A place in line is given up only after a try: a hidden tab may be late for the first. */
+  #onTrying() {
+    if (this.#inLineBy !== '' && this.#joinTimer === undefined) this.#limitJoin();
   }
 
   /**
@@ -148,7 +159,6 @@ export class Session extends EventTarget {
   }
 
   #onLost() {
-    if (this.#inLineBy !== '') this.#limitJoin();
     if (this.#state !== 'open') return;
     this.#state = 'lost';
     emit(this, 'lost');
@@ -175,7 +185,7 @@ export class Session extends EventTarget {
         this.#flush();
         break;
       case 'waiting':
-        clearTimeout(this.#joinTimer);
+        this.#endLimit();
         this.#inLineBy = this.#token;
         this.#socket.settle();
         emit(this, 'waiting', message);
@@ -198,7 +208,7 @@ export class Session extends EventTarget {
 
   /** @param {string} resume */
   #settled(resume) {
-    clearTimeout(this.#joinTimer);
+    this.#endLimit();
     this.#inLineBy = '';
     this.#resume = resume;
     this.#state = 'open';

@@ -9,14 +9,14 @@ const OPEN_LIMIT_MS = 5000;
 const ANSWER_LIMIT_MS = 12000;
 /** So that a dead path is noticed and proxies keep the socket. */
 const PING_MS = 4000;
-/** Then the socket is half open, and another one is made. */
+/** From a ping without an answer: then the socket is half open, and another one is made. Silence alone says nothing: a hidden tab pings once a minute. */
 const SILENT_MS = 10000;
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
 /** @typedef {new (url: string, protocols: string) => WebSocket} SocketMaker */
 
-/** Events: `open` (nothing said yet), `message` (a ServerMessage), `lost` (of an open socket), `failed` (a try did not open). */
+/** Events: `trying`, `open` (nothing said yet), `message` (a ServerMessage), `lost` (of an open socket), `failed` (a try did not open). */
 export class Socket extends EventTarget {
   #url;
   #Maker;
@@ -25,7 +25,11 @@ export class Socket extends EventTarget {
   #opened = false;
   #closed = false;
   #tries = 0;
-  #heardAt = 0;
+  /**
+   * When the first ping since the last message went out.
+   * @type {number | null}
+   */
+  #pingedAt = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -89,6 +93,7 @@ export class Socket extends EventTarget {
     clearTimeout(this.#retryTimer);
     if (this.#closed || this.#ws) return;
     this.#tries++;
+    emit(this, 'trying');
     const ws = new this.#Maker(this.#url, SUBPROTOCOL);
     this.#ws = ws;
     // Events of a dropped socket mean nothing.
@@ -103,13 +108,12 @@ export class Socket extends EventTarget {
   #onOpen() {
     clearTimeout(this.#openTimer);
     this.#opened = true;
-    this.#heardAt = performance.now();
     emit(this, 'open');
   }
 
   /** @param {unknown} data */
   #onMessage(data) {
-    this.#heardAt = performance.now();
+    this.#pingedAt = null;
     const message = readServerMessage(data);
     if (message && message.type !== 'pong') emit(this, 'message', message);
   }
@@ -122,8 +126,10 @@ export class Socket extends EventTarget {
   }
 
   #ping() {
-    if (performance.now() - this.#heardAt > SILENT_MS) this.#onGone();
-    else this.send({ type: 'ping', t: Math.round(performance.now()) });
+    const now = performance.now();
+    this.#pingedAt ??= now;
+    if (now - this.#pingedAt > SILENT_MS) this.#onGone();
+    else this.send({ type: 'ping', t: Math.round(now) });
   }
 
   #tryNow() {
@@ -136,7 +142,7 @@ export class Socket extends EventTarget {
     clearTimeout(this.#openTimer);
     clearTimeout(this.#answerTimer);
     clearInterval(this.#pingTimer);
-    [this.#answerTimer, this.#settled] = [undefined, false];
+    [this.#answerTimer, this.#settled, this.#pingedAt] = [undefined, false, null];
     const ws = this.#ws;
     this.#ws = null;
     this.#opened = false;

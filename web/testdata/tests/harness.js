@@ -14,7 +14,7 @@ export async function run() {
     const cleanups = [];
     let error = '';
     try {
-      await Promise.race([body({ cleanup: (f) => cleanups.push(f) }), late(name)]);
+      await Promise.race([late(name), body({ cleanup: (f) => cleanups.push(f) })]); // The limit first: a case may stop the clock.
     } catch (thrown) {
       error = `${thrown}\n${thrown?.stack ?? ''}`; // Firefox's stack leaves the message out.
     }

@@ -2,6 +2,7 @@
 
 import { Presence } from '/holdfast/presence.js';
 import { Session } from '/holdfast/session.js';
+import { Socket } from '/holdfast/socket.js';
 import { equal, eventually, ok, once, test } from './harness.js';
 
 const joined = { type: 'joined', peer: 'p', resume: 'r', room: 'blue', node: 'n', epoch: 1, seq: 1, roster: [], permissions: {} };
@@ -214,4 +215,102 @@ test('who waits in line is told the place, finds it again after a loss by the sa
   session.leave(true);
   equal(places, [2, 1]);
   equal(said, [{ type: 'join', token: 't-1', wait: true }, { type: 'join', token: 't-1', wait: true }, { type: 'leave', back: true }]);
+});
+
+/**
+ * Timers of a hidden tab: whatever has come due runs when the tab wakes up, a repeated one once.
+ * @param {{cleanup: (f: () => void) => void}} t
+ */
+function hiddenTab({ cleanup }) {
+  const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
+  const genuineNow = performance.now;
+  let [now, made] = [1000, 0];
+  /** @type {Map<number, {f: () => void, due: number, everyMs: number}>} */
+  const timers = new Map();
+  const add = (/** @type {() => void} */ f, ms = 0, everyMs = 0) => (timers.set(++made, { f, due: now + ms, everyMs }), made);
+  const remove = (/** @type {number} */ id) => timers.delete(id);
+  Object.assign(globalThis, { setTimeout: (/** @type {() => void} */ f, ms = 0) => add(f, ms), clearTimeout: remove, setInterval: (/** @type {() => void} */ f, ms = 0) => add(f, ms, ms), clearInterval: remove });
+  performance.now = () => now;
+  const restore = () => {
+    Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
+    performance.now = genuineNow;
+  };
+  cleanup(restore);
+  const idle = async () => {
+    for (let i = 0; i < 10; i++) await null;
+  };
+  const wakeUp = async (/** @type {number} */ afterMs) => {
+    now += afterMs;
+    for (const [id, timer] of [...timers].filter(([, { due }]) => due <= now).sort(([, a], [, b]) => a.due - b.due)) {
+      if (!timers.delete(id)) continue; // An earlier one has cleared it.
+      if (timer.everyMs > 0) timers.set(id, { ...timer, due: now + timer.everyMs });
+      timer.f();
+    }
+    await idle();
+  };
+  return { wakeUp, idle, restore };
+}
+
+/** A socket in use, in a tab that wakes up once a minute. */
+async function inUse(/** @type {{cleanup: (f: () => void) => void}} */ t) {
+  const tab = hiddenTab(t);
+  const { all, Maker } = sockets();
+  const socket = new Socket('ws://test/ws', Maker);
+  t.cleanup(() => socket.close());
+  let lost = 0;
+  socket.addEventListener('lost', () => lost++);
+  socket.open();
+  await tab.idle();
+  all[0].say({ type: 'pong', t: 0 });
+  socket.settle();
+  return { ...tab, all, lost: () => lost };
+}
+
+test('a socket whose pings are answered is kept, however seldom a hidden tab sends one', async (t) => {
+  const { wakeUp, all, lost, restore } = await inUse(t);
+  for (let minute = 0; minute < 5; minute++) {
+    await wakeUp(60_000);
+    all[0].say({ type: 'pong', t: 1 });
+  }
+  restore();
+  equal([lost(), all.length, all[0].said.map(({ type }) => type)], [0, 1, ['ping', 'ping', 'ping', 'ping', 'ping']]);
+});
+
+test('a socket whose ping is not answered is lost, in a hidden tab and in another', async (t) => {
+  const hidden = await inUse(t);
+  await hidden.wakeUp(60_000);
+  equal(hidden.lost(), 0, 'asked');
+  await hidden.wakeUp(60_000);
+  hidden.restore();
+  equal([hidden.lost(), hidden.all[0].closed], [1, true]);
+  const shown = await inUse(t);
+  for (let tick = 1; tick <= 4; tick++) {
+    equal(shown.lost(), 0, `tick ${tick}`);
+    await shown.wakeUp(4000);
+  }
+  shown.restore();
+  equal(shown.lost(), 1);
+});
+
+test('whoever waits in line in a hidden tab has the time for a new socket', async (t) => {
+  const { wakeUp, idle, restore } = hiddenTab(t);
+  const { all, Maker } = sockets();
+  const session = new Session({ url: 'ws://test/ws', token: 't', wait: true, WebSocket: Maker }, () => ({ epoch: 0, seq: 0 }));
+  t.cleanup(() => session.leave(false));
+  let ended = 0;
+  session.addEventListener('ended', () => ended++);
+  session.start();
+  await idle();
+  all[0].say({ type: 'waiting', position: 2, reason: 'full' });
+  all[0].cut();
+  await wakeUp(60_000);
+  equal([all.length, all[1]?.said[0]?.type, ended], [2, 'join', 0]);
+  all[1].say({ type: 'waiting', position: 1, reason: 'full' });
+  await wakeUp(60_000);
+  equal(ended, 0, 'in line again');
+  all[1].cut();
+  await wakeUp(60_000);
+  await wakeUp(15_000);
+  restore();
+  equal(ended, 1, 'a join that is not answered is given up');
 });

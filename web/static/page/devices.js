@@ -224,7 +224,7 @@ export class Devices extends EventTarget {
     return {
       microphone: of('audioinput', 'microphone', this.track('microphone')?.getSettings().deviceId ?? choices.microphone),
       camera: of('videoinput', 'camera', this.track('camera')?.getSettings().deviceId ?? choices.camera),
-      speaker: of('audiooutput', 'speaker', choices.speaker || 'default'),
+      speaker: withSystem(of('audiooutput', 'speaker', choices.speaker)),
     };
   }
 
@@ -314,6 +314,16 @@ export class Devices extends EventTarget {
     if (source) this.dispatchEvent(new CustomEvent('track', { detail: { source } }));
     this.dispatchEvent(new Event('change'));
   }
+}
+
+/**
+ * The system's own stands first, and is used while the chosen one is gone.
+ * @param {{id: string, label: string, chosen: boolean}[]} speakers
+ */
+function withSystem(speakers) {
+  const others = speakers.filter(({ id }) => id !== 'default'); // What Chromium calls the system's.
+  if (others.length === 0) return [];
+  return [{ id: '', label: say('speaker.none'), chosen: !others.some(({ chosen }) => chosen) }, ...others];
 }
 
 /** @param {MediaStreamTrack} track */

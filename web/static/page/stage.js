@@ -25,6 +25,7 @@ import { RingPanel } from './ring-panel.js';
 import { Share } from './share.js';
 import { offerSettings } from './settings.js';
 import { listenForKeys } from './shortcuts.js';
+import { followSpeaker } from './speaker.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
 import { keepAwake } from './wake-lock.js';
@@ -201,6 +202,7 @@ export class Stage {
       },
     }, this.#keys.signal);
     keepAwake(this.#keys.signal);
+    followSpeaker((id) => this.#tiles?.setSpeaker(id), this.#keys.signal);
     if (this.#call) showDetails(this.#call, this.#keys.signal);
     if (this.#call?.mayPublish('microphone')) hintWhileMuted(this.#devices, () => this.#sayMuted(), this.#keys.signal);
   }

@@ -156,10 +156,10 @@ export class Tile {
     this.video.play().catch(() => {});
   }
 
-  /** @param {string} id of a loudspeaker */
+  /** @param {string} id of a loudspeaker; empty for the system's */
   speaker(id) {
     const audio = /** @type {any} */ (this.audio);
-    if (id && audio?.setSinkId) audio.setSinkId(id).catch(() => {});
+    if (audio?.setSinkId) audio.setSinkId(id).catch(() => {});
   }
 
   remove() {

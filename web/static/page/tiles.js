@@ -83,7 +83,7 @@ export class Tiles {
     this.#tiles.get(peer)?.react(emoji);
   }
 
-  /** @param {string} id of a loudspeaker */
+  /** @param {string} id of a loudspeaker; empty for the system's */
   setSpeaker(id) {
     this.#speaker = id;
     for (const tile of this.#tiles.values()) tile.speaker(id);

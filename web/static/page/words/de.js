@@ -91,6 +91,7 @@ export default {
   'both.insecure': 'Kamera und Mikrofon gehen nur auf sicheren Seiten. Öffnen Sie diese Seite mit https.',
   'microphone.gone': 'Ihr Mikrofon wurde getrennt. Schließen Sie es wieder an oder wählen Sie ein anderes.',
   'camera.gone': 'Ihre Kamera wurde getrennt. Schließen Sie sie wieder an oder wählen Sie eine andere.',
+  'speaker.gone': 'Ihr Lautsprecher wurde getrennt. Der Ton kommt aus dem Systemstandard.',
   'camera.flip': 'Wenden',
   'camera.flip.means': 'Kamera der anderen Seite benutzen',
   'speaker.test': 'Testen',

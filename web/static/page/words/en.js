@@ -92,6 +92,7 @@ export default /** @type {const} */ ({
   'both.insecure': 'Camera and microphone work on secure pages only. Open this page with https.',
   'microphone.gone': 'Your microphone was disconnected. Plug it in again or choose another one.',
   'camera.gone': 'Your camera was disconnected. Plug it in again or choose another one.',
+  'speaker.gone': 'Your speaker was disconnected. Sound comes from the system default.',
   'camera.flip': 'Flip',
   'camera.flip.means': 'Use the camera on the other side',
   'speaker.test': 'Test',

@@ -10,11 +10,13 @@ const MOST = 3;
  * @param {string} text
  * @param {{forMs?: number, tone?: 'warn' | 'good' | 'news', action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away;
  *   `news` pass by themselves, and the newest takes the place of the one before
+ * @returns {() => void} withdraws it
  */
 export function notice(text, options = {}) {
   const { tone = 'warn', forMs = tone === 'news' ? 4000 : 7000, action, onAction } = options;
   const notices = find('#notices', HTMLElement);
-  if ([...notices.children].some((child) => child.firstElementChild?.textContent === text)) return;
+  const before = [...notices.children].find((child) => child.firstElementChild?.textContent === text);
+  if (before) return () => before.remove();
   if (tone === 'news') notices.querySelector('.news')?.remove();
   const element = make('div', `notice ${tone}`);
   element.append(make('span', '', text));
@@ -28,6 +30,7 @@ export function notice(text, options = {}) {
   notices.append(element);
   while (notices.children.length > MOST) notices.firstElementChild?.remove();
   if (forMs > 0) setTimeout(() => element.remove(), forMs);
+  return () => element.remove();
 }
 
 export function clearNotices() {

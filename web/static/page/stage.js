@@ -68,6 +68,11 @@ export class Stage {
   #names = new Map();
   /** Some pictures are held back now. */
   #slow = false;
+  /**
+   * Withdraw what is said of a device.
+   * @type {Map<'microphone' | 'camera', () => void>}
+   */
+  #troubles = new Map();
   #keys = new AbortController();
   #refreshSettings;
 
@@ -308,9 +313,20 @@ export class Stage {
   async #send(source) {
     const call = this.#call;
     if (!call?.mayPublish(source)) return;
+    this.#sayTrouble(source);
     await call.replaceTrack(source, this.#devices.track(source));
     await call.setMuted(source, this.#devices.off[source]);
     this.#paint();
+  }
+
+  /**
+   * Until the device works again or is switched off.
+   * @param {'microphone' | 'camera'} source
+   */
+  #sayTrouble(source) {
+    this.#troubles.get(source)?.();
+    const problem = this.#devices.off[source] ? '' : this.#devices.problems[source];
+    if (problem !== '') this.#troubles.set(source, notice(problem, { forMs: 0, action: say('try.again'), onAction: () => this.#devices.retry() }));
   }
 
   #askForSound() {

@@ -58,3 +58,48 @@ test('sound goes to the system when the chosen loudspeaker is gone, which is sai
   select.dispatchEvent(new Event('change'));
   equal(sinks.at(-1), '', 'the system by choice');
 });
+
+test('a microphone that is lost in a call is said until it is back, and is tried again with one click', async (t) => {
+  const opened = await openPage(t);
+  const { view, $, notices } = opened;
+  await enter(opened);
+  const gone = (text) => text.startsWith('Your microphone was disconnected.');
+  const lose = () => {
+    const [track] = $('#preview').srcObject.getAudioTracks();
+    track.stop();
+    track.dispatchEvent(new Event('ended'));
+    return track;
+  };
+  const lost = lose();
+  await eventually(() => notices().some(gone), 'said');
+  const { getUserMedia } = view.navigator.mediaDevices;
+  view.navigator.mediaDevices.getUserMedia = async () => {
+    throw new view.DOMException('staged', 'NotReadableError');
+  };
+  const retry = () => [...$('#notices').querySelectorAll('button')].find(({ textContent }) => textContent === 'Try again');
+  retry().click();
+  await eventually(() => notices().some((text) => text.startsWith('Another program is using your microphone.')), 'why it is not back');
+  equal(notices().filter(gone), [], 'said once');
+  view.navigator.mediaDevices.getUserMedia = getUserMedia;
+  retry().click();
+  await eventually(() => $('#preview').srcObject.getAudioTracks()[0]?.readyState === 'live', 'back');
+  ok($('#preview').srcObject.getAudioTracks()[0] !== lost, 'another track');
+  equal([notices(), retry()], [[], undefined]);
+  lose();
+  await eventually(() => notices().some(gone), 'said again');
+  $('.controls [data-toggle=microphone]').click();
+  await eventually(() => $('#preview').srcObject.getAudioTracks()[0]?.readyState === 'live', 'back by its own button');
+  equal(notices(), []);
+});
+
+test('a microphone that is lost while it is off is not said', async (t) => {
+  const opened = await openPage(t);
+  const { $, notices } = opened;
+  await enter(opened);
+  $('.controls [data-toggle=microphone]').click();
+  const [track] = $('#preview').srcObject.getAudioTracks();
+  await eventually(() => !track.enabled, 'off');
+  track.dispatchEvent(new Event('ended'));
+  await eventually(() => $('#preview').srcObject.getAudioTracks().length === 0, 'lost');
+  equal(notices(), []);
+});

@@ -2,6 +2,7 @@
 
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
+import { randomId } from './random-id.js';
 
 /** @typedef {import('./protocol.js').UserMessage} UserMessage */
 /** @typedef {import('./protocol.js').MessageState} MessageState */
@@ -45,7 +46,7 @@ const MARKS_LIMIT = 5000;
  */
 export class Messages extends EventTarget {
   #send;
-  #stream = crypto.randomUUID();
+  #stream = randomId();
   #seq = 0;
   #open = false;
   /** @type {CallError | null} */

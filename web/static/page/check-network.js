@@ -3,6 +3,7 @@
 import { socketUrl } from '../holdfast/address.js';
 import { Call, CallError } from '../holdfast/index.js';
 import { SUBPROTOCOL } from '../holdfast/protocol.js';
+import { randomId } from '../holdfast/random-id.js';
 import { wayOf } from './check-verdict.js';
 import { fetchToken } from './tokens.js';
 
@@ -154,7 +155,7 @@ class Noise {
 
 /** @param {string} linkToken */
 async function roomOfOnesOwn(linkToken) {
-  if (linkToken === '') return fetchToken('', `check-${crypto.randomUUID()}`, 'check', false);
+  if (linkToken === '') return fetchToken('', `check-${randomId()}`, 'check', false);
   const response = await fetch('/api/v1/check', { method: 'POST', headers: { Authorization: `Bearer ${linkToken}` } }).catch(() => null);
   const body = await response?.json().catch(() => null);
   if (!response?.ok) throw new CallError(body?.code ?? 'unreachable', { message: body?.message });

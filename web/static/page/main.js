@@ -125,11 +125,33 @@ async function join(name, room, encrypts = lobby.encrypts) {
   const encryption = secret && new Encryption(secret);
   const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, rejectAnswers } = parameters;
   const createTransform = encryption?.createTransform.bind(encryption);
-  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, createTransform, faults: { rejectAnswers } });
-  call = joining;
-  // For tests, and for the console.
-  Object.assign(globalThis, { call: joining });
-  stage.take(joining, { videoSlots, encryption, key });
+  /** @type {import('../holdfast/call.js').Call | null} */
+  let joining = null;
+  try {
+    joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, createTransform, faults: { rejectAnswers } });
+    call = joining;
+    // For tests, and for the console.
+    Object.assign(globalThis, { call });
+    stage.take(joining, { videoSlots, encryption, key });
+    follow(joining, encryption);
+    await enter(joining, name, room);
+    if (call === joining) remember(room);
+  } catch (error) {
+    if (call !== joining) return;
+    // Anything but a CallError is a fault of ours.
+    if (!(error instanceof CallError)) console.error(error);
+    if (joining && joining.state !== 'left') joining.leave();
+    end(error instanceof CallError ? ofCall(error) : ofCall({ code: 'failed', message: '' }));
+  } finally {
+    if (!joining || joining.state === 'idle') encryption?.close(); // It never began, and is not `left`.
+  }
+}
+
+/**
+ * @param {import('../holdfast/call.js').Call} joining
+ * @param {Encryption | null} encryption
+ */
+function follow(joining, encryption) {
   let entered = '';
   joining.addEventListener('joined', () => {
     entered = joining.room;
@@ -147,18 +169,6 @@ async function join(name, room, encrypts = lobby.encrypts) {
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
     end(code === 'left' ? '' : ofCall({ code, message }), entered);
   }, { once: true });
-  try {
-    await enter(joining, name, room);
-    if (call === joining) remember(room);
-  } catch (error) {
-    if (call !== joining) return;
-    // Anything but a CallError is a fault of ours.
-    if (!(error instanceof CallError)) console.error(error);
-    if (joining.state !== 'left') joining.leave();
-    end(error instanceof CallError ? ofCall(error) : ofCall({ code: 'failed', message: '' }));
-  } finally {
-    if (joining.state === 'idle') encryption?.close(); // It never began, and is not `left`.
-  }
 }
 
 /**

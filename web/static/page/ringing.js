@@ -1,6 +1,7 @@
 // Rings: who is asked into a room, and by whom one is. The page's state, without a picture of it.
 
 import { emit } from '../holdfast/emit.js';
+import { randomId } from '../holdfast/random-id.js';
 
 /** @typedef {import('../holdfast/messages.js').Messages} Messages */
 /** @typedef {'calling' | 'ringing' | 'accepted' | 'declined' | 'needs_link' | 'unanswered' | 'offline' | 'unreached'} RingState */
@@ -73,7 +74,7 @@ export class Ringing extends EventTarget {
    */
   ring(to, name, room) {
     if ([...this.#outgoing.values()].some((one) => one.to === to)) return; // It rings there already.
-    const id = crypto.randomUUID();
+    const id = randomId();
     this.#outgoing.set(id, { id, to, name, room, state: 'calling' });
     this.#become(id, 'calling');
     this.#timers.set(id, setTimeout(() => this.#finish(id, 'unanswered', 'stopped'), RING_MS));

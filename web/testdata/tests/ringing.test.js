@@ -1,10 +1,11 @@
 // Rings: their states on both sides, whatever order and however often what is said of them comes.
 
+import { Call } from '/holdfast/call.js';
 import { Reachable } from '/page/reachable.js';
 import { Ringing } from '/page/ringing.js';
 import { meant } from '/page/met.js';
 import { identityInDev } from '/page/tokens.js';
-import { equal, eventually, test } from './harness.js';
+import { equal, eventually, ok, test } from './harness.js';
 
 /** A page's rings on a connection that keeps what it sends. */
 function page(options = {}) {
@@ -165,4 +166,16 @@ test('who joins, or takes another name, before the start page knows that it is i
   answer();
   await eventually(() => identities.length >= sockets.length, 'tokens');
   equal([sockets.length, identities], [1, ['eve']]);
+});
+
+test('calls and rings are possible without crypto.randomUUID, which a page without https lacks', (t) => {
+  Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true });
+  t.cleanup(() => delete crypto.randomUUID);
+  const call = new Call();
+  const rings = new Ringing();
+  let ring = null;
+  rings.addEventListener('outgoing', ({ detail }) => (ring = detail.ring));
+  rings.ring('grace', 'Grace', 'lair');
+  rings.stopAll();
+  ok(/^[0-9a-f]{32}$/.test(ring.id) && call.state === 'idle', ring.id);
 });

@@ -103,3 +103,14 @@ test('a microphone that is lost while it is off is not said', async (t) => {
   await eventually(() => $('#preview').srcObject.getAudioTracks().length === 0, 'lost');
   equal(notices(), []);
 });
+
+test('a call that cannot be made is said, and the lobby is free again', async (t) => {
+  const { view, $ } = await openPage(t);
+  const broken = () => {
+    throw new Error('staged');
+  };
+  Object.assign(view.crypto, { randomUUID: broken, getRandomValues: broken });
+  $('#enter').click();
+  await eventually(() => !$('#problem').hidden, 'said', 10000);
+  ok($('#problem').textContent.startsWith('You could not join the call.') && !$('#enter').disabled, $('#problem').textContent);
+});

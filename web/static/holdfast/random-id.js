@@ -1,0 +1,2 @@
+/** 32 hexadecimal digits. Not crypto.randomUUID: pages without https lack it. */
+export const randomId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

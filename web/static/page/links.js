@@ -3,8 +3,8 @@
 /** Neither spaces nor what changes the direction of the text: it could show another address than it is. */
 const address = /https:\/\/[^\s<>"\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+/giu;
 /** The end of the sentence around it. */
-const after = /[.,;:!?'*_~»”’…]+$/u;
-const brackets = /** @type {const} */ ([['(', ')'], ['[', ']'], ['{', '}']]);
+const after = '.,;:!?\'*_~»”’…';
+const brackets = [['(', ')'], ['[', ']'], ['{', '}']];
 
 /**
  * The text in pieces, in its order and without a character lost.
@@ -29,14 +29,16 @@ export function pieces(text) {
 
 /** @param {string} match */
 function trimmed(match) {
-  for (let text = match; ;) {
-    const before = text;
-    text = text.replace(after, '');
-    for (const [open, close] of brackets) {
-      if (text.endsWith(close) && text.split(close).length > text.split(open).length) text = text.slice(0, -1);
-    }
-    if (text === before) return text;
+  /** Of each closing bracket: how many have not been opened. */
+  const unopened = new Map(brackets.map(([open, close]) => [close, match.split(close).length - match.split(open).length]));
+  let end = match.length;
+  for (; end > 0; end--) {
+    const last = match[end - 1];
+    const more = unopened.get(last) ?? 0;
+    if (more > 0) unopened.set(last, more - 1);
+    else if (!after.includes(last)) break;
   }
+  return match.slice(0, end);
 }
 
 /**

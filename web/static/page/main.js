@@ -160,7 +160,9 @@ function follow(joining, encryption) {
     lobby.wait(null);
     lobby.hide();
   });
-  joining.addEventListener('waiting', (event) => lobby.wait(/** @type {CustomEvent} */ (event).detail, cancel));
+  joining.addEventListener('waiting', (event) => {
+    if (entered === '') lobby.wait(/** @type {CustomEvent} */ (event).detail, cancel); // Else the stage says it.
+  });
   // The stage is hidden until then: whoever waits reads here why.
   joining.addEventListener('error', (event) => lobby.say(whileTrying(/** @type {CustomEvent} */ (event).detail)));
   joining.addEventListener('left', (event) => {

@@ -20,7 +20,7 @@ import { hintWhileMuted } from './muted-hint.js';
 import { clearNotices, dismissNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
-import { mutedBy, ofCall, unmuteAsked, whileTrying, without } from './sentences.js';
+import { mutedBy, ofCall, ofPlace, unmuteAsked, whileTrying, without } from './sentences.js';
 import { RingPanel } from './ring-panel.js';
 import { Share } from './share.js';
 import { offerSettings } from './settings.js';
@@ -73,6 +73,8 @@ export class Stage {
    * @type {Map<'microphone' | 'camera', () => void>}
    */
   #troubles = new Map();
+  /** Withdraws the place in line. */
+  #withdrawPlace = () => {};
   #keys = new AbortController();
   #refreshSettings;
 
@@ -118,6 +120,7 @@ export class Stage {
     /** @type {(type: string, handler: (detail: any) => void) => void} */
     const on = (type, handler) => call.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
     on('joined', ({ room }) => this.#show(room, videoSlots));
+    on('waiting', (place) => this.#tiles && this.#sayPlace(place)); // Before the first time the lobby says it.
     on('roster', () => this.#roster());
     on('slot', (change) => this.#slot(change));
     on('lacks', () => this.#tiles?.paint());
@@ -144,10 +147,12 @@ export class Stage {
    */
   #show(room, videoSlots) {
     const call = this.#call;
-    if (!call || this.#tiles) return; // Joined anew: everything is in its place.
+    if (!call) return;
+    document.title = `${room} · Holdfast`;
+    this.#withdrawPlace();
+    if (this.#tiles) return; // Joined anew: everything is in its place.
     find('#title', HTMLElement).textContent = room;
     find('#encrypted', HTMLElement).hidden = !this.#encryption;
-    document.title = `${room} · Holdfast`;
     clearNotices();
     this.#root.hidden = false;
     this.#share = new Share(call, () => this.#paint());
@@ -317,6 +322,17 @@ export class Stage {
     await call.replaceTrack(source, this.#devices.track(source));
     await call.setMuted(source, this.#devices.off[source]);
     this.#paint();
+  }
+
+  /**
+   * Of a session that expired during the call, and found the room full.
+   * @param {{position: number, reason: string, estimateMs?: number}} place
+   */
+  #sayPlace(place) {
+    const [title, text] = ofPlace(place);
+    document.title = `${title} · Holdfast`;
+    this.#withdrawPlace();
+    this.#withdrawPlace = notice(`${title}. ${text}`, { forMs: 0, action: say('line.leave'), onAction: () => this.#call?.leave() });
   }
 
   /**

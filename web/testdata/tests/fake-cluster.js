@@ -86,6 +86,8 @@ export class FakeCluster {
   epoch = 1000;
   refuseSockets = 0;
   joinError = null;
+  /** Whether whoever joins is in line, and told so by the case. */
+  waits = false;
   permissions = {};
   /** Whether the nodes take the sound of a screen. */
   screenAudio = false;
@@ -168,6 +170,7 @@ export class FakeCluster {
     const { roster } = this;
     const place = { node: this.nodeName, epoch: this.epoch, screenAudio: this.screenAudio };
     if (message.type === 'join') {
+      if (this.waits) return;
       if (this.joinError) return this.say({ type: 'error', ...this.joinError });
       this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, rename: false, ...this.permissions } });
     }

@@ -114,3 +114,35 @@ test('a call that cannot be made is said, and the lobby is free again', async (t
   await eventually(() => !$('#problem').hidden, 'said', 10000);
   ok($('#problem').textContent.startsWith('You could not join the call.') && !$('#enter').disabled, $('#problem').textContent);
 });
+
+test('who has to wait in line for a call that went on reads the place there, and may stop waiting', async (t) => {
+  const opened = await openPage(t);
+  const { cluster, page, $, notices } = opened;
+  await enter(opened);
+  equal(page.title, 'r · Holdfast');
+  const expire = async () => {
+    const joins = () => cluster.heard.filter(({ type }) => type === 'join').length;
+    const before = joins();
+    cluster.waits = true;
+    cluster.say({ type: 'bye', code: 'resume_expired', message: 'Join again.' });
+    await eventually(() => joins() > before, 'joined anew');
+  };
+  const place = (position) => cluster.say({ type: 'waiting', position, reason: 'full' });
+  await expire();
+  place(3);
+  await eventually(() => notices().some((text) => text.includes('You are number 3 in line')), 'the place');
+  equal([$('#stage').hidden, page.title], [false, 'You are number 3 in line · Holdfast']);
+  place(1);
+  await eventually(() => notices().some((text) => text.includes('You are next')), 'another place');
+  equal(notices().length, 1, 'only the newest');
+  cluster.waits = false;
+  cluster.hear(cluster.socket, { type: 'join' });
+  await eventually(() => page.title === 'r · Holdfast', 'the title of the room');
+  equal([notices(), $('#stage').hidden], [[], false]);
+  await expire();
+  place(2);
+  await eventually(() => notices().length === 1, 'in line again');
+  [...$('#notices').querySelectorAll('button')].find(({ textContent }) => textContent === 'Stop waiting').click();
+  await eventually(() => !$('#ended').hidden && $('#stage').hidden, 'the way out');
+  equal(page.title, 'Holdfast');
+});

@@ -197,7 +197,7 @@ func Surgical(w *World) Verdict {
 			}
 			then, now := before.Offers(), after.Offers()
 			for _, id := range slices.Sorted(maps.Keys(then)) {
-				if now[id] != then[id] {
+				if _, stayed := now[id]; stayed && now[id] != then[id] { // the guest may be leaving
 					v.broken("%s: peer %s offered %d times, %d before the fault", before.Room, id, now[id], then[id])
 				}
 			}

@@ -105,6 +105,8 @@ func hurried(t *testing.T, c *devcluster.Cluster, calls []*people) {
 		if err := c.Kill(t.Context(), node, syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
+		// Two signals that wait are one.
+		eventually(t, time.Minute, "the node heeds the signal", func() error { return logged(t, c, node, "it takes no more rooms") })
 	}
 	calls[0].leavesNode(t, node)
 	endsWell(t, c, node)

@@ -75,8 +75,8 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining moves the largest rooms first: they are the hardest to place. Rooms that could not leave go behind the
-// others. All signaling nodes order alike.
+// moveDraining moves the largest rooms first: they are the hardest to place. All signaling nodes order alike, but that each
+// puts rooms that it could not move behind the others.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,8 +202,8 @@ func awaitPictures(page context.Context, t *testing.T, more int, simulcast bool)
 		if !person.Same || person.Tracks != 4 {
 			t.Errorf("the connection or its tracks changed: %+v", person)
 		}
-		// Chromium takes the six times dearer profile whenever it is offered.
-		if person.Cipher != "SRTP_AEAD_AES_128_GCM" {
+		// Chromium takes the six times dearer profile whenever it is offered. Releases before 156 leave the first word out.
+		if strings.TrimPrefix(person.Cipher, "SRTP_") != "AEAD_AES_128_GCM" {
 			t.Errorf("the media is encrypted with %q, want AES-128-GCM", person.Cipher)
 		}
 		if simulcast && person.Layers < 2 {

@@ -37,6 +37,7 @@ let call = null;
 let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
 let parts = null;
+let lacked = false;
 /**
  * The key of each room that was encrypted here.
  * @type {Map<string, string>}
@@ -90,6 +91,11 @@ async function loadParts() {
   return { Call, stage: new Stage(devices, ringing) };
 }
 
+/** @param {string} module */
+function isThere(module) {
+  return fetch(new URL(module, import.meta.url), { cache: 'no-store' }).then(({ ok }) => ok, () => false);
+}
+
 /** @returns {Promise<void>} */
 function loaded() {
   if (document.readyState === 'complete') return Promise.resolve();
@@ -118,6 +124,9 @@ async function join(name, room, encrypts = lobby.encrypts) {
   if (waits !== attempt) return; // Cancelled.
   waits = null;
   if (!loading) {
+    // Until 2026 browsers kept in mind that a module could not be had, as long as the page was open.
+    if (lacked && await isThere('./stage.js')) location.reload();
+    lacked = true;
     end(ofCall({ code: 'unreachable', message: '' }));
     return;
   }

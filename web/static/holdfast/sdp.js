@@ -120,12 +120,3 @@ export function withSoundRepair(sdp) {
 export function namedSsrcs(sdp, mids) {
   return sections(sdp).filter(({ mid }) => mids.has(mid)).flatMap((section) => ssrcs(section).slice(0, 1).map((names) => ({ mid: section.mid, ...names })));
 }
-
-/**
- * A port beside that of the first candidate, where nobody answers. Its priority is the highest, else a browser would drop it at once.
- * @param {string} sdp
- */
-export function unusedCandidate(sdp) {
-  const [, address, port] = /^a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/m.exec(sdp) ?? [];
-  return address ? `candidate:unused 1 udp ${2 ** 31 - 1} ${address} ${Number(port) ^ 1} typ host` : '';
-}

@@ -2,9 +2,10 @@
 // that, audio slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
 // channels.
 
+import { Checks } from './checks.js';
 import { preferCodecs, scalableCodecs } from './codecs.js';
 import { fitLayers, layersFor, scalableLayers } from './layers.js';
-import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, unusedCandidate, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
+import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
 import { learnWays } from './ways.js';
 
@@ -25,6 +26,7 @@ const DISCONNECTED_MS = 3000;
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
 export class Transport extends EventTarget {
   #pc;
+  #checks;
   #id;
   #videoCodec;
   #createTransform;
@@ -82,6 +84,7 @@ export class Transport extends EventTarget {
     this.#createTransform = createTransform;
     this.#iceServers = iceServers;
     this.#pc = new RTCPeerConnection(this.#configuration());
+    this.#checks = new Checks(this.#pc);
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
     if (!this.#addScalable(scalabilityMode)) this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
     this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
@@ -143,21 +146,9 @@ export class Transport extends EventTarget {
     const sdp = prepared || await this.#createOffer(restarts);
     /** @type {Promise<void> | undefined} */
     let setting;
-    const set = () => {
-      if (!setting && !first && !restarts) this.#rouse();
-      return (setting ??= this.#pc.setLocalDescription({ type: 'offer', sdp }));
-    };
+    const set = () => (setting ??= this.#pc.setLocalDescription({ type: 'offer', sdp }));
     if (first) await set(); // The m-lines of a first offer get their mids by it.
     return { sdp: withoutCandidates(turnedByBrowser(sdp)), set };
-  }
-
-  /**
-   * Chromium looks for pairs to check every 250 ms while its path stands, and every 48 ms once a pair is new. One that leads nowhere
-   * gets it going before the answer comes.
-   */
-  #rouse() {
-    const candidate = unusedCandidate(this.#answered.sdp);
-    if (candidate) this.#pc.addIceCandidate({ candidate, sdpMLineIndex: 0 }).catch(() => {}); // It is only slower without.
   }
 
   #configuration() {
@@ -217,10 +208,12 @@ export class Transport extends EventTarget {
       if (before === answered.fingerprint && before !== '' && beforeId !== answered.sessionId) {
         throw new Error('another connection with the same certificate');
       }
+      if (before !== '') this.#checks.expect(sdp);
       await this.#pc.setRemoteDescription({ type: 'answer', sdp });
       this.#ways = {};
       this.#answered = answered;
       this.#slotNames = [];
+      this.#onPath();
     } catch (error) {
       this.#broken = true;
       throw error;
@@ -383,8 +376,13 @@ export class Transport extends EventTarget {
     preferCodecs(transceiver, kind, { first: this.#videoCodec, without, opaque: this.#createTransform !== undefined });
   }
 
+  #onPath() {
+    if (this.iceState === 'connected' || this.iceState === 'completed') this.#checks.stayAlert(this.#answered.sdp);
+  }
+
   #onIceState() {
     clearTimeout(this.#disconnectedTimer);
+    this.#onPath();
     const trouble = () => this.dispatchEvent(new Event('trouble'));
     if (this.iceState === 'failed') trouble();
     if (this.iceState === 'disconnected') this.#disconnectedTimer = setTimeout(trouble, DISCONNECTED_MS);

@@ -216,16 +216,14 @@ test('a connection that is closed leaves no question for statistics open', async
 test('the offer of a move is made in advance, and made anew when it is out of date', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
   const other = new RTCPeerConnection();
-  const { addIceCandidate, createOffer } = RTCPeerConnection.prototype;
+  const { createOffer } = RTCPeerConnection.prototype;
   let made = 0;
-  const added = [];
-  RTCPeerConnection.prototype.addIceCandidate = async ({ candidate }) => added.push(candidate);
   RTCPeerConnection.prototype.createOffer = function (...args) {
     made++;
     return createOffer.apply(this, args);
   };
   cleanup(() => {
-    Object.assign(RTCPeerConnection.prototype, { addIceCandidate, createOffer });
+    RTCPeerConnection.prototype.createOffer = createOffer;
     transport.close();
     other.close();
   });
@@ -234,7 +232,7 @@ test('the offer of a move is made in advance, and made anew when it is out of da
     await offer.set();
     await other.setRemoteDescription({ type: 'offer', sdp: offer.sdp });
     await other.setLocalDescription();
-    await transport.accept(other.localDescription.sdp.replace(/^a=ice-ufrag/m, 'a=candidate:1 1 udp 2130706431 127.0.0.1 40000 typ host\r\n$&'));
+    await transport.accept(other.localDescription.sdp);
     return userOf(offer.sdp);
   };
   const user = await negotiate(await transport.offer({ iceRestart: false }));
@@ -244,13 +242,12 @@ test('the offer of a move is made in advance, and made anew when it is out of da
   const early = await transport.offer({ iceRestart: false });
   equal([await negotiate(early), made], [user, 2], 'the one that was there, with the ICE user of before');
   ok(!early.sdp.includes('a=candidate'), 'no addresses are sent');
-  equal(added, ['candidate:unused 1 udp 2147483647 127.0.0.1 40001 typ host'], 'a pair that makes the browser look');
   await transport.prepare();
   await transport.setTrack('camera', null);
   equal(await negotiate(await transport.offer({ iceRestart: false })), user, 'one after the change');
   const restart = await transport.offer({ iceRestart: true });
   const second = await negotiate(restart);
-  ok(second !== user && made === 5 && added.length === 2, 'an ICE restart takes the place of what was made in advance, and is looked for at once');
+  ok(second !== user && made === 5, 'an ICE restart takes the place of what was made in advance');
   const preparing = transport.prepare();
   const overtaken = await transport.offer({ iceRestart: false });
   await preparing;

@@ -152,6 +152,7 @@ type recorder struct {
 	moves   int
 	// To tick, and to tell of a connection that is silent, panics.
 	deadlyTick, deadlyState bool
+	busy                    chan struct{} // not nil: hearing of a silence takes until it is closed
 }
 
 // deadlySSRC makes the recorder panic.
@@ -181,12 +182,19 @@ func (r *recorder) Tick(time.Time) {
 }
 
 func (r *recorder) StateChanged(s State) {
+	if busy := r.told(s); busy != nil && s == Disconnected {
+		<-busy
+	}
+}
+
+func (r *recorder) told(s State) (busy chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deadlyState && s == Disconnected {
 		panic("of a test")
 	}
 	r.states = append(r.states, s)
+	return r.busy
 }
 
 func (r *recorder) Moved() {

@@ -44,7 +44,7 @@ type Handler interface {
 	RTCP(packet []byte, arrived time.Time)
 	// Tick is called as TickAt asked.
 	Tick(now time.Time)
-	// StateChanged hears each change in order. It must not call Close.
+	// StateChanged hears each change in order. It may wait, and must not call Close.
 	StateChanged(state State)
 	// Moved says that media goes to another address.
 	Moved()

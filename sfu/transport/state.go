@@ -39,15 +39,33 @@ func (c *Conn) parting(now time.Time) bool {
 
 func (c *Conn) alive(now time.Time) bool { return c.silence(now) < disconnectedAfter }
 
+// look settles on another goroutine, because telling the handler may take as long as its room is busy.
+func (c *Conn) look(now time.Time) {
+	if !c.states.TryLock() {
+		return // The handler is being told. A later look finds what has changed since.
+	}
+	_, changed := c.change(now)
+	c.states.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if changed && !c.closed {
+		c.running.Go(func() { c.transport.on(c, time.Now(), (*Conn).settle) })
+	}
+}
+
 func (c *Conn) settle(now time.Time) {
 	c.states.Lock()
 	defer c.states.Unlock()
-	state := c.present(now)
-	if state == c.state || c.state == Failed {
-		return
+	if state, changed := c.change(now); changed {
+		c.state = state
+		c.cfg.Handler.StateChanged(state)
 	}
-	c.state = state
-	c.cfg.Handler.StateChanged(state)
+}
+
+// change needs states.
+func (c *Conn) change(now time.Time) (state State, changed bool) {
+	state = c.present(now)
+	return state, state != c.state && c.state != Failed
 }
 
 func (c *Conn) present(now time.Time) State {

@@ -1,36 +1,26 @@
 package transport
 
 import (
+	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/pion/stun/v4"
 	"github.com/pion/transport/v4/packetio"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
-
-// withWallMoved is t as read after somebody set the wall clock: its monotonic part is the same.
-func withWallMoved(t *testing.T, at time.Time, by time.Duration) time.Time {
-	t.Helper()
-	moved := at
-	*(*uint64)(unsafe.Pointer(&moved)) += uint64(by/time.Second) << 30 // the seconds in time.Time.wall
-	if moved.Sub(at) != 0 || moved.Round(0).Sub(at.Round(0)) != by {
-		t.Fatal("time.Time is not what this test takes it for")
-	}
-	return moved
-}
 
 // TestAStepOfTheWallClockIsNoSilence: not forward, and backward it hides none.
 func TestAStepOfTheWallClockIsNoSilence(t *testing.T) {
 	transport, w := newTransport(t)
 	c := newClient(t, transport, w, "alice")
 	now := time.Now()
-	if s := c.conn.present(withWallMoved(t, now, time.Hour)); s != Connected {
+	if s := c.conn.present(testkit.WithWallMoved(t, now, time.Hour)); s != Connected {
 		t.Errorf("a step forward makes a living connection %v", s)
 	}
-	if s := c.conn.present(withWallMoved(t, now.Add(failedAfter+time.Second), -time.Hour)); s != Failed {
+	if s := c.conn.present(testkit.WithWallMoved(t, now.Add(failedAfter+time.Second), -time.Hour)); s != Failed {
 		t.Errorf("a step back makes a dead connection %v", s)
 	}
 }
@@ -97,4 +87,28 @@ func TestMediaFollowsAClientThatDoesNotNominate(t *testing.T) {
 	if consents(third, now); asked(t, elsewhere) != nil {
 		t.Error("a third address is checked although the second has just answered")
 	}
+}
+
+// TestABusyRoomHoldsUpNoOtherConnection: who hears of a change may wait for a room that is stuck. Other rooms' clients are watched on, and
+// what has changed meanwhile is told afterwards.
+func TestABusyRoomHoldsUpNoOtherConnection(t *testing.T) {
+	transport, w := newTransport(t)
+	held, other := newClient(t, transport, w, "held"), newClient(t, transport, w, "other")
+	free := make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
+	held.got.mu.Lock()
+	held.got.busy = free
+	held.got.mu.Unlock()
+	for _, c := range []*client{held, other} {
+		silent := time.Now().Add(-disconnectedAfter)
+		c.conn.heardFrom(c.from, silent)
+		c.conn.heardFrom(egress.Address{}, silent)
+		eventually(t, c.conn.cfg.Owner+"'s silence is told", func() bool { return c.got.state() == Disconnected })
+	}
+	release()
+	eventually(t, "the client is back", func() bool {
+		held.conn.heardFrom(held.from, time.Now())
+		return held.got.state() == Connected
+	})
 }

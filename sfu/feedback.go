@@ -6,7 +6,6 @@ import (
 
 	"github.com/pion/rtcp"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -99,7 +98,7 @@ func (c *connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time
 		if r.LastSenderReport == 0 || c.slotOf(r.SSRC) == nil {
 			continue
 		}
-		if rtt, ok := forward.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
+		if rtt, ok := c.room.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
 			c.uplink.roundTrip(rtt)
 			c.room.SetRoundTrip(c.peer, rtt)
 			return

@@ -14,11 +14,14 @@ func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
 
+// wall is t by a wall clock that nobody sets: the machine's as it was when the room began, and from there the monotonic one.
+func (r *Room) wall(t time.Time) time.Time { return r.begun.Round(0).Add(t.Sub(r.begun)) }
+
 // RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
 // 1/65536 s. False: impossible values.
-func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
+func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	const most = 10 * time.Second
-	units := uint32(ntpTime(arrived)>>16) - lsr - delay
+	units := uint32(ntpTime(r.wall(arrived))>>16) - lsr - delay
 	rtt := time.Duration(units) * time.Second >> 16
 	return rtt, rtt < most
 }
@@ -40,26 +43,21 @@ func (c *peerClock) observe(theirs, ours time.Time) {
 	c.offset += difference / 16
 }
 
-// layerClock maps RTP timestamps to our wall clock.
+// layerClock maps RTP timestamps to Room.wall.
 type layerClock struct {
-	rate     uint32 // Hz
-	reported bool
-	known    bool
-	at       time.Time // by our clock
-	rtp      uint32
+	rate  uint32 // Hz
+	known bool
+	at    time.Time // by Room.wall
+	rtp   uint32
 }
 
-func (c *layerClock) report(at time.Time, rtp uint32) {
-	c.reported, c.known = true, true
-	c.at, c.rtp = at, rtp
-}
+func (c *layerClock) report(at time.Time, rtp uint32) { c.known, c.at, c.rtp = true, at, rtp }
 
 // Without reports arrival counts, again each minute: timestamps wrap.
 func (c *layerClock) arrival(at time.Time, rtp uint32) {
 	const again = time.Minute
 	if !c.known || at.Sub(c.at) > again {
-		c.known = true
-		c.at, c.rtp = at, rtp
+		c.report(at, rtp)
 	}
 }
 

@@ -112,7 +112,7 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 		}
 		clock := l.room.clock(l.cfg.Peer)
 		theirs := fromNTPTime(ntp)
-		clock.observe(theirs, arrived)
+		clock.observe(theirs, l.room.wall(arrived))
 		l.clock.report(theirs.Add(clock.offset), rtp)
 	})
 }
@@ -142,7 +142,7 @@ func (l *Layer) receive(p *Packet) bool {
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
-	l.clock.arrival(p.arrived, p.header.timestamp)
+	l.clock.arrival(l.room.wall(p.arrived), p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()
 		l.shunnedUntil = time.Time{}

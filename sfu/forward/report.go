@@ -41,10 +41,11 @@ func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
+	wall := s.room.wall(now)
 	return &rtcp.SenderReport{
 		SSRC:        s.cfg.SSRC,
-		NTPTime:     ntpTime(now),
-		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.timestamp(now)),
+		NTPTime:     ntpTime(wall),
+		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.timestamp(wall)),
 		PacketCount: r.packets,
 		OctetCount:  r.octets,
 	}

@@ -54,6 +54,7 @@ const (
 type Room struct {
 	cfg     Config
 	log     *slog.Logger
+	begun   time.Time // see wall
 	pool    *sync.Pool
 	packets chan *Packet
 	tasks   chan func()
@@ -109,6 +110,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 	r := &Room{
 		cfg:         cfg,
 		log:         log,
+		begun:       time.Now(),
 		pool:        newPacketPool(),
 		packets:     make(chan *Packet, cfg.QueuePackets),
 		tasks:       make(chan func(), queueTasks),

@@ -85,7 +85,7 @@ type Slot struct {
 	temporal       temporal
 	spatial        uint8      // the highest wanted, or allSpatial
 	targeting      *targeting // nil before the first described layer
-	newest         time.Time  // sampling time, by our clock
+	newest         time.Time  // sampling time, by Room.wall
 	newestArrived  time.Time
 	header         rtp.Header
 	transport      [2]byte

@@ -9,8 +9,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// A client that alternates between codecs must not keep the room's loop busy.
-const recodeEvery = time.Second
+const (
+	// A client that alternates between codecs must not keep the room's loop busy.
+	recodeEvery = time.Second
+	// How late a packet may come. In this time numbers go by less than half of their range: see wildVideoPerSecond.
+	overtakenFor = 5 * time.Second
+)
 
 func (s *stream) carries(payloadType uint8) bool {
 	c := &s.config
@@ -20,8 +24,9 @@ func (s *stream) carries(payloadType uint8) bool {
 // recode follows a client to another codec of the m-line on the same SSRC: the stream gets another layer. What is overtaken by the
 // change is left to the layer, which refuses it. It needs mu.
 func (u *uplink) recode(s *stream, header *rtp.Header, now time.Time) {
-	line := u.lines[s.mid]
-	if line == nil || !s.recodedAt.IsZero() && (now.Sub(s.recodedAt) < recodeEvery || int16(header.SequenceNumber-s.recodedFrom) < 0) {
+	line, since := u.lines[s.mid], now.Sub(s.recodedAt) // very long before the first
+	overtaken := since < overtakenFor && int16(header.SequenceNumber-s.recodedFrom) < 0
+	if line == nil || since < recodeEvery || overtaken {
 		return
 	}
 	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.PayloadType == header.PayloadType && c.Name != offer.NameRED })

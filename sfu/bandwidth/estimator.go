@@ -148,11 +148,11 @@ func (e *estimator) lost(sequence uint16) {
 }
 
 func (e *estimator) follow(s sample) {
-	switch {
-	case !e.baseKnown:
+	switch age := s.arrived - e.baseFrom; {
+	case !e.baseKnown, age > 2*baseLife: // after silence both are out of date
 		e.baseKnown = true
 		e.base, e.older, e.baseFrom = s.delay(), s.delay(), s.arrived
-	case s.arrived-e.baseFrom > baseLife:
+	case age > baseLife:
 		e.older, e.base, e.baseFrom = e.base, s.delay(), s.arrived
 	default:
 		e.base = min(e.base, s.delay())

@@ -230,3 +230,28 @@ func TestLateSoundAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestClocksDriftInSilence: nothing was sent for an hour, in which the receiver's clock fell behind or ran ahead. That is no queue, and a
+// path that has become narrow is still found.
+func TestClocksDriftInSilence(t *testing.T) {
+	const drift = 180 * time.Millisecond // 50 ppm
+	for name, carries := range map[string]float64{"wide": 20e6, "narrow": 300_000} {
+		for _, later := range []time.Duration{drift, -drift} {
+			t.Run(fmt.Sprintf("%s/%v", name, later), func(t *testing.T) {
+				c := newCall(t, wide())
+				c.link.late = func() time.Duration { return drift }
+				c.run(30 * time.Second)
+				c.now += time.Hour
+				c.link.late = func() time.Duration { return drift + later }
+				c.link.bitsPerSecond = carries
+				c.run(3 * time.Second)
+				switch got := c.estimator.target; {
+				case name == "wide" && got != 0:
+					t.Errorf("limited to %.0f without a cause", got)
+				case name == "narrow" && (got == 0 || got > 1.15*carries):
+					t.Errorf("target %.0f, the path carries %.0f", got, carries)
+				}
+			})
+		}
+	}
+}

@@ -20,6 +20,8 @@ const (
 	MaxLayers = 8
 	// MaxReferences bounds direct references.
 	MaxReferences = 16
+	// A keyframe further back than this was not sent again: the encoder began anew.
+	lateFrames = 256
 )
 
 // Frame describes the frame of a packet. Bit d of a mask is decode target d.
@@ -108,12 +110,14 @@ func (r *Reader) attach(in *bitReader, id int, f *Frame) error {
 	if s.template(id) == nil {
 		return ErrMalformed
 	}
+	f.Keyframe = true
 	if r.structure == nil || *r.structure != s {
 		attached := s
 		r.before, r.structure = r.structure, &attached
+	} else if back := r.newest - f.Number; back > 0 && back < lateFrames {
+		return nil // what is active has changed since
 	}
 	r.active, r.newest = r.structure.all(), f.Number
-	f.Keyframe = true
 	return nil
 }
 

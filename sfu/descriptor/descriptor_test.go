@@ -134,6 +134,21 @@ func TestLateFramesSayNothingOfWhatIsActive(t *testing.T) {
 	}
 }
 
+// TestALateKeyframeSaysNothingOfWhatIsActive: it was sent again, after a frame that made less active.
+func TestALateKeyframeSaysNothingOfWhatIsActive(t *testing.T) {
+	var r Reader
+	read(t, &r, l3t3Key)
+	if f := read(t, &r, "c50003"+"401c"); f.Active != 7 {
+		t.Fatalf("%b are active, want the lowest three", f.Active)
+	}
+	if late := read(t, &r, l3t3All); !late.Keyframe || late.Number != 2 {
+		t.Fatalf("%+v is no keyframe before frame 3", late)
+	}
+	if f := read(t, &r, "c50004"); f.Active != 7 {
+		t.Errorf("%b are active, want the lowest three", f.Active)
+	}
+}
+
 func TestMalformed(t *testing.T) {
 	var r Reader
 	var f Frame

@@ -20,8 +20,7 @@ const (
 	MaxLayers = 8
 	// MaxReferences bounds direct references.
 	MaxReferences = 16
-	// A keyframe further back than this was not sent again: the encoder began anew.
-	lateFrames = 256
+	lateFrames    = 256
 )
 
 // Frame describes the frame of a packet. Bit d of a mask is decode target d.
@@ -114,20 +113,23 @@ func (r *Reader) attach(in *bitReader, id int, f *Frame) error {
 	if r.structure == nil || *r.structure != s {
 		attached := s
 		r.before, r.structure = r.structure, &attached
-	} else if back := r.newest - f.Number; back > 0 && back < lateFrames {
+	} else if r.late(f) {
 		return nil // what is active has changed since
 	}
 	r.active, r.newest = r.structure.all(), f.Number
 	return nil
 }
 
-// readActive ignores frames older than the last.
+// late is false for what is further back: numbers wrap in minutes, and encoders begin anew.
+func (r *Reader) late(f *Frame) bool { return r.newest-f.Number-1 < lateFrames }
+
+// readActive ignores late frames.
 func (r *Reader) readActive(in *bitReader, f *Frame) {
 	if r.structure == nil {
 		return
 	}
 	active := uint32(in.read(r.structure.TargetCount()))
-	if int16(f.Number-r.newest) >= 0 && !in.exhausted {
+	if !r.late(f) && !in.exhausted {
 		r.active, r.newest = active, f.Number
 	}
 }

@@ -3,6 +3,7 @@ package descriptor
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
 	"testing"
@@ -146,6 +147,17 @@ func TestALateKeyframeSaysNothingOfWhatIsActive(t *testing.T) {
 	}
 	if f := read(t, &r, "c50004"); f.Active != 7 {
 		t.Errorf("%b are active, want the lowest three", f.Active)
+	}
+}
+
+// TestWhatIsActiveChangesAfterAnyTime: numbers wrap in minutes, and no frame between says what is active.
+func TestWhatIsActiveChangesAfterAnyTime(t *testing.T) {
+	for _, number := range []uint16{3, 2 + 1<<14, 1<<15 + 1, 1<<15 + 2, 1<<15 + 3, 3 << 14} {
+		var r Reader
+		read(t, &r, l3t3All) // number 2
+		if f := read(t, &r, fmt.Sprintf("c5%04x401c", number)); f.Active != 7 {
+			t.Errorf("at frame %d %b are active, want the lowest three", number, f.Active)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func (m *member) node() Node {
 	return n
 }
 
-// Others keep the addresses of the store and the signaling nodes, which come back at them. A media node takes new ports.
+// Others keep the addresses of the store and the signaling nodes, which come back at them, as a media node does at those of its media.
 func (m *member) args(join, backends []string, o Options) []string {
 	free := net.JoinHostPort(o.host(m.name).IP, "0")
 	gossip := []string{"--gossip-listen", free}
@@ -48,7 +48,7 @@ func (m *member) args(join, backends []string, o Options) []string {
 	case RoleStore:
 		return append(common, "--listen", m.again(AddressStore, free))
 	case RoleSFU:
-		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", o.mediaListen(m.name)})
+		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", m.again(AddressMedia, o.mediaListen(m.name))})
 	case RoleSignaling:
 		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
 	case RoleFront:

@@ -197,6 +197,7 @@ func (p *page) visit(t *testing.T, address, condition string) {
 const watchConnections = `
   globalThis.__connections = [];
   const via = new URLSearchParams(location.search).get('via');
+  const elsewhere = (text) => text.replace(/^((?:a=)?candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 ' + via.replace(':', ' '));
   const deaf = new URLSearchParams(location.search).get('feedback') === 'none';
   const raw = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   const devices = globalThis.MediaDevices?.prototype;
@@ -209,9 +210,13 @@ const watchConnections = `
   globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
     constructor(configuration, ...args) { super(behindFirewall(configuration), ...args); globalThis.__connections.push(this); }
     setConfiguration(configuration) { super.setConfiguration(behindFirewall(configuration)); }
+    // The pair that is never checked keeps its port: another pair may have the address.
+    addIceCandidate({ candidate, ...rest }) {
+      return super.addIceCandidate({ candidate: via && !candidate.includes('unchecked') ? elsewhere(candidate) : candidate, ...rest });
+    }
     setRemoteDescription(description) {
       if (!via) return super.setRemoteDescription(description);
-      let sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 ' + via.replace(':', ' '));
+      let sdp = elsewhere(description.sdp);
       if (deaf) sdp = sdp.replace(/^a=(rtcp-fb:\d+ transport-cc|extmap:.*transport-wide-cc.*)\r\n/gm, '');
       return super.setRemoteDescription({ type: description.type, sdp });
     }

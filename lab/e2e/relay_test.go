@@ -109,7 +109,7 @@ func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
 	return client
 }
 
-// retarget leads to another node, from the browser's next address on.
+// retarget leads to another node from now on.
 func (r *relay) retarget(t *testing.T, target string) {
 	t.Helper()
 	to, err := net.ResolveUDPAddr("udp4", target)
@@ -119,6 +119,10 @@ func (r *relay) retarget(t *testing.T, target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.target = to
+	for _, client := range r.clients {
+		client.Close()
+	}
+	clear(r.clients)
 }
 
 // opus is the payload type of sound in what Chromium offers.

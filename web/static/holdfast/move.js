@@ -115,8 +115,10 @@ export class Move {
       this.#check();
       return 'rejected';
     }
+    const sdp = this.#around.read(answer, step);
+    if (!fresh && !step.iceRestart && transport.isTaken(sdp)) return 'taken';
     try {
-      await transport.accept(this.#around.read(answer, step));
+      await transport.accept(sdp);
     } catch {
       this.#check();
       return 'rejected';

@@ -2,8 +2,9 @@
 
 /** @typedef {import('./protocol.js').How} How */
 /**
- * Nothing arrived in time, the browser rejected the answer, or the server the offer.
- * @typedef {'timeout' | 'rejected'} Failure
+ * Nothing arrived in time, the browser rejected the answer or the server the offer, or the answer came from the address in use, which
+ * needs an ICE restart.
+ * @typedef {'timeout' | 'rejected' | 'taken'} Failure
  */
 /** @typedef {{how: How, iceRestart: boolean, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
 
@@ -45,7 +46,7 @@ export class RestartPolicy {
    * @returns {Step}
    */
   next(failure) {
-    if (this.#fresh === 0 && failure === 'timeout' && this.#attempt < this.#attempts) return this.#restart();
+    if (this.#fresh === 0 && failure !== 'rejected' && this.#attempt < this.#attempts) return this.#restart();
     return this.#newConnection();
   }
 

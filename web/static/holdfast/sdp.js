@@ -120,3 +120,14 @@ export function withSoundRepair(sdp) {
 export function namedSsrcs(sdp, mids) {
   return sections(sdp).filter(({ mid }) => mids.has(mid)).flatMap((section) => ssrcs(section).slice(0, 1).map((names) => ({ mid: section.mid, ...names })));
 }
+
+/**
+ * Whether both name the same address of a node.
+ * @param {string} one
+ * @param {string} other
+ */
+export function shareAddress(one, other) {
+  const addresses = (/** @type {string} */ sdp) => [...sdp.matchAll(/^a=candidate:\S+ \d+ (\S+ )\d+ (\S+ \d+)/gm)].map(([, protocol, address]) => protocol + address);
+  const known = new Set(addresses(one));
+  return addresses(other).some((address) => known.has(address));
+}

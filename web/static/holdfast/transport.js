@@ -5,7 +5,7 @@
 import { Checks } from './checks.js';
 import { preferCodecs, scalableCodecs } from './codecs.js';
 import { fitLayers, layersFor, scalableLayers } from './layers.js';
-import { fingerprint, namedSsrcs, sessionId, turnedByBrowser, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
+import { fingerprint, namedSsrcs, sessionId, shareAddress, turnedByBrowser, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
 import { learnWays } from './ways.js';
 
@@ -194,6 +194,14 @@ export class Transport extends EventTarget {
   #outdate() {
     this.#era++;
     this.#prepared = '';
+  }
+
+  /**
+   * Whether another node, or another run of it, answers at the address in use. Chromium makes no second pair to there before ICE restarts.
+   * @param {string} sdp
+   */
+  isTaken(sdp) {
+    return fingerprint(sdp) !== this.#answered.fingerprint && shareAddress(this.#answered.sdp, sdp);
   }
 
   /**

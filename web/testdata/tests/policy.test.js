@@ -7,7 +7,7 @@ import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
-import { withSoundRepair } from '/holdfast/sdp.js';
+import { shareAddress, withSoundRepair } from '/holdfast/sdp.js';
 import { isDue, StallWatch } from '/holdfast/stall.js';
 import { readStats } from '/holdfast/stats.js';
 import { readParameters } from '/page/parameters.js';
@@ -28,6 +28,15 @@ test('a rejected answer goes straight to a new connection', () => {
 
 test('a browser that cannot move takes a new connection at once', () => {
   equal(told(new RestartPolicy({ canMove: false }), ['timeout']), ['new-connection 1', 'new-connection 2']);
+});
+
+test('an answer from the address in use needs an ICE restart', () => {
+  const policy = new RestartPolicy({ canMove: true, keepsIce: true });
+  equal([policy.first(), policy.next('taken')].map(({ how, iceRestart, waitMs }) => [how, iceRestart, waitMs]), [['restart', false, 0], ['restart', true, 0]]);
+  const answer = (...addresses) => addresses.map((address) => `a=candidate:1 1 ${address} typ host\r\n`).join('');
+  const here = answer('udp 2130706431 10.0.0.1 7000', 'tcp 1671430143 10.0.0.1 7000');
+  ok(shareAddress(here, answer('udp 1 10.0.0.2 7000', 'tcp 2 10.0.0.1 7000')));
+  ok(!shareAddress(here, answer('udp 2130706431 10.0.0.2 7000', 'udp 2130706431 10.0.0.1 7001')) && !shareAddress('', here));
 });
 
 test('every attempt is bounded, new connections slow down, and the person is told at the third', () => {

@@ -31,7 +31,8 @@ var errUnwritten = errors.New("not every roster was written")
 
 // Store has the copies.
 type Store interface {
-	// WriteRosters sets Door of each Written Change to the current one.
+	// WriteRosters sets Door of each Written Change to the current one. The error is pin.ErrUnreachable if all that
+	// failed are.
 	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
 }
 
@@ -223,7 +224,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is due. After an error some still is.
+// Flush writes what is due. After an error some still is: only of unreachable masters if it is pin.ErrUnreachable.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -232,14 +233,19 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	var failed error
 	for done := map[*Book]bool{}; ; {
 		w.seq++
 		books, changes := w.collect(done)
 		if len(books) == 0 {
-			return nil
+			return failed
 		}
-		if err := w.write(ctx, books, changes, done); err != nil {
-			return fmt.Errorf("write %d rosters: %w", len(books), err)
+		switch err := w.write(ctx, books, changes, done); {
+		case err == nil:
+		case ctx.Err() != nil: // the rest is not tried
+			return fmt.Errorf("write %d rosters: %w", len(books), ctx.Err())
+		case failed == nil || errors.Is(failed, pin.ErrUnreachable):
+			failed = fmt.Errorf("write %d rosters: %w", len(books), err)
 		}
 	}
 }

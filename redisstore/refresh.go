@@ -24,22 +24,16 @@ const (
 // Refresh prolongs due pins, overwrites none, and claims missing ones again. It takes one round trip, or two for missing
 // ones. After an error nothing is known.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
-	found, parts := make([]pin.Found, len(held)), map[*master][]int{}
+	found, rooms := make([]pin.Found, len(held)), make([]ring.RoomID, len(held))
 	for i, h := range held {
 		found[i].Room, found[i].Prolonged, found[i].Err = h.Room, due(h), errBroke
-		m := s.sole
-		if m == nil {
-			m, _ = s.masterOf(ctx, h.Room) // nil: the client finds it
+		rooms[i] = h.Room
+	}
+	s.onMasters(ctx, rooms, "refreshing pins broke", func(ctx context.Context, part []int) {
+		for some := range slices.Chunk(part, roomsPerPipeline) {
+			s.refresh(ctx, held, found, some)
 		}
-		parts[m] = append(parts[m], i)
-	}
-	var all sync.WaitGroup
-	for m, part := range parts {
-		all.Go(func() {
-			s.panics.Survives(s.log, "refreshing pins broke", func() { s.refreshPart(ctx, m, held, found, part) })
-		})
-	}
-	all.Wait()
+	})
 	learned := func(f pin.Found) bool {
 		return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) || errors.Is(f.Err, pin.ErrLater)
 	}
@@ -65,15 +59,29 @@ func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) 
 	return p, nil
 }
 
-func (s *Store) refreshPart(ctx context.Context, m *master, held []pin.Holding, found []pin.Found, part []int) {
-	if m != nil && m.silent.Load() {
-		limited, cancel := context.WithTimeout(ctx, silentTimeout)
-		defer cancel()
-		ctx = limited
+// onMasters calls do at once for the places in rooms that lie on each master.
+func (s *Store) onMasters(ctx context.Context, rooms []ring.RoomID, broke string, do func(ctx context.Context, part []int)) {
+	parts := map[*master][]int{}
+	for i, room := range rooms {
+		m := s.sole
+		if m == nil {
+			m, _ = s.masterOf(ctx, room) // nil: the client finds it
+		}
+		parts[m] = append(parts[m], i)
 	}
-	for some := range slices.Chunk(part, roomsPerPipeline) {
-		s.refresh(ctx, held, found, some)
+	var all sync.WaitGroup
+	for m, part := range parts {
+		all.Go(func() {
+			ctx := ctx
+			if m != nil && m.silent.Load() {
+				limited, cancel := context.WithTimeout(ctx, silentTimeout)
+				defer cancel()
+				ctx = limited
+			}
+			s.panics.Survives(s.log, broke, func() { do(ctx, part) })
+		})
 	}
+	all.Wait()
 }
 
 func (s *Store) refresh(ctx context.Context, held []pin.Holding, found []pin.Found, some []int) {

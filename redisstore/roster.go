@@ -28,24 +28,28 @@ var errNotAPeer = errors.New("not a peer of a roster")
 
 // WriteRosters is roster.Store's, in one round trip. A Failed change may be written nevertheless.
 func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
-	outcomes := make([]roster.Outcome, len(changes))
-	if len(changes) == 0 {
-		return outcomes, nil
-	}
-	pipe := s.client.Pipeline()
-	replies := make([]*redis.Cmd, len(changes))
+	outcomes, errs, rooms := make([]roster.Outcome, len(changes)), make([]error, len(changes)), make([]ring.RoomID, len(changes))
 	for i := range changes {
-		replies[i] = pipe.Eval(ctx, rosterScript, s.keys.rosterKeys(changes[i].Room), rosterArgs(&changes[i])...)
+		errs[i], rooms[i] = errBroke, changes[i].Room
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	var first error
-	for i, reply := range replies {
-		var err error
-		if outcomes[i], err = written(reply, &changes[i]); err != nil && first == nil {
-			first = fmt.Errorf("write the roster of room %s: %w", changes[i].Room, err)
+	s.onMasters(ctx, rooms, "writing rosters broke", func(ctx context.Context, part []int) {
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.Cmd, len(part))
+		for i, at := range part {
+			replies[i] = pipe.Eval(ctx, rosterScript, s.keys.rosterKeys(rooms[at]), rosterArgs(&changes[at])...)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		for i, at := range part {
+			outcomes[at], errs[at] = written(replies[i], &changes[at])
+		}
+	})
+	var failed error
+	for i, err := range errs {
+		if err != nil && (failed == nil || errors.Is(failed, pin.ErrUnreachable)) {
+			failed = fmt.Errorf("write the roster of room %s: %w", rooms[i], s.unreachable(ctx, rooms[i], err))
 		}
 	}
-	return outcomes, first
+	return outcomes, failed
 }
 
 func written(reply *redis.Cmd, c *roster.Change) (roster.Outcome, error) {

@@ -45,7 +45,7 @@ type LeaseStore interface {
 type Rosters interface {
 	// Renew writes one again. It must not block.
 	Renew(room ring.RoomID)
-	// Rewrite writes all. After an error the store may lack some.
+	// Rewrite writes all. After an error the store may lack some: only unreachable masters if it is pin.ErrUnreachable.
 	Rewrite(ctx context.Context) error
 }
 

@@ -122,6 +122,46 @@ func TestAnOwnerStaysSyncedWithTheLivingMasters(t *testing.T) {
 	})
 }
 
+// A master that comes back empty while another is gone is in the report once all is written to it; what the gone one lacks
+// is no fault.
+func TestAnOwnerIsSyncedAgainWhileAMasterIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, book := halves{testkit.NewMemoryStore(), testkit.NewMemoryStore()}, &rosterBook{}
+		store.two.StartIn(100)
+		held := []pin.Holding{{Room: "one-1", Pin: pinAt("a", 1, 5000, 5)}, {Room: "two-1", Pin: pinAt("a", 1, 5000, 6)}}
+		cfg := DefaultConfig()
+		cfg.Rosters = book
+		own, done := New(store, testkit.NewRooms(held...), cfg, quiet), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { done <- own.Run(ctx) }()
+		after(time.Minute)
+		store.two.Fail(errors.New("the second master is gone"))
+		after(time.Minute)
+		book.say(errors.New("rosters of the first master are not written"))
+		store.one.Lose()
+		after(time.Minute)
+		if got := own.Synced(); got != "" {
+			t.Errorf("synced in %v, and the first master lacks rosters", got.All())
+		}
+		book.say(fmt.Errorf("rosters of the second master are not written: %w", pin.ErrUnreachable))
+		after(2 * cfg.RefreshEvery)
+		if got := own.Synced(); got != pin.IncarnationsOf([]pin.Incarnation{2}) {
+			t.Errorf("synced in %v, want the first master's", got.All())
+		}
+		after(time.Minute)
+		if _, rewritten := book.say(nil); rewritten > 12 || own.Synced() != pin.IncarnationsOf([]pin.Incarnation{2}) {
+			t.Errorf("a minute later synced in %v, and all rosters were written %d times", own.Synced().All(), rewritten)
+		}
+		store.two.Fail(nil)
+		after(2 * cfg.RefreshEvery)
+		if got := own.Synced(); got != pin.IncarnationsOf([]pin.Incarnation{2, 100}) {
+			t.Errorf("synced in %v, want both masters'", got.All())
+		}
+		cancel()
+		<-done
+	})
+}
+
 // A majority may vouch for a pin before the owner has looked which masters answer: nothing is reported then.
 func TestAVouchedPinIsInNoReportedIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (own *Owner) Refresh(ctx context.Context) error {
 		return err
 	}
 	if own.lacks(answered, now, unknown == nil) {
-		if err := own.cfg.Rosters.Rewrite(ctx); err != nil {
+		if err := own.cfg.Rosters.Rewrite(ctx); err != nil && (unknown == nil || !errors.Is(err, pin.ErrUnreachable)) {
 			faults = append(faults, err)
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
@@ -34,12 +36,22 @@ type master struct {
 	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // key; nil: unknown
-	cold   atomic.Bool            // the last ping failed
-	silent atomic.Bool            // its incarnation was not to be had
-	left   atomic.Bool            // the Cluster lists it no more
+	share  atomic.Pointer[share] // nil: unknown
+	cold   atomic.Bool           // the last ping failed
+	silent atomic.Bool           // its incarnation was not to be had
+	left   atomic.Bool           // the Cluster lists it no more
 	claims batcher
 	clock  clock
+}
+
+// share is what a master has to keep. Slots may come without their pins, so an incarnation is of these slots.
+type share struct {
+	marker string   // key
+	slots  *slotSet // nil: all
+}
+
+func (s *share) has(room ring.RoomID) bool {
+	return s != nil && (s.slots == nil || s.slots.has(slotOf(escape(string(room)))))
 }
 
 var errBroke = errors.New("the store's reply broke its reading")
@@ -98,49 +110,61 @@ func isReply(err error) bool {
 }
 
 // incarnationOf is 0 unless the marker names the process.
-func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
+func (m *master) incarnationOf(slots *slotSet, marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
 		return 0
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(marker))
+	if slots != nil {
+		_, _ = sum.Write(slots[:])
+	}
 	return pin.Incarnation(max(sum.Sum64(), 1))
 }
 
-func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
-	if key := m.marker.Load(); key != nil {
-		return pipe.Get(ctx, *key)
+// readMarker's function returns the incarnation of a write to a room; 0 if the room's slot was not known to be here.
+func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) func(ring.RoomID) pin.Incarnation {
+	of := m.share.Load()
+	if of == nil {
+		return func(ring.RoomID) pin.Incarnation { return 0 }
 	}
-	return redis.NewStringResult("", errNoMarker)
+	marker := pipe.Get(ctx, of.marker)
+	in := sync.OnceValue(func() pin.Incarnation { return m.incarnationOf(of.slots, marker.Val(), marker.Err()) })
+	return func(room ring.RoomID) pin.Incarnation {
+		if !of.has(room) {
+			return 0
+		}
+		return in()
+	}
 }
 
 // GETEX PERSIST is a write: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
-	key := m.marker.Load()
-	if key == nil {
+	of := m.share.Load()
+	if of == nil {
 		return 0, errNoMarker
 	}
-	marker, err := m.client.GetEx(ctx, *key, 0).Result()
-	if g := m.incarnationOf(marker, err); g != 0 {
+	marker, err := m.client.GetEx(ctx, of.marker, 0).Result()
+	if g := m.incarnationOf(of.slots, marker, err); g != 0 {
 		return g, nil
 	}
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return 0, fmt.Errorf("read the incarnation: %w", err)
 	}
-	return m.renew(ctx, *key)
+	return m.renew(ctx, of)
 }
 
-func (m *master) renew(ctx context.Context, key string) (pin.Incarnation, error) {
+func (m *master) renew(ctx context.Context, of *share) (pin.Incarnation, error) {
 	run, _, err := runOf(m.client.Info(ctx, "server"))
 	if err != nil {
 		return 0, err
 	}
 	m.run.Store(&run)
 	nonce := fmt.Sprintf("%016x", pin.NewNonce())
-	marker, err := m.client.Eval(ctx, renewScript, []string{key}, run+".", nonce).Text()
+	marker, err := m.client.Eval(ctx, renewScript, []string{of.marker}, run+".", nonce).Text()
 	if err != nil {
 		return 0, fmt.Errorf("begin an incarnation: %w", err)
 	}
-	return m.incarnationOf(marker, nil), nil
+	return m.incarnationOf(of.slots, marker, nil), nil
 }

@@ -93,8 +93,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 		}
 		return redis.NewClient(at.options)
 	})
-	key := cluster + markerName
-	s.sole.marker.Store(&key)
+	s.sole.share.Store(&share{marker: cluster + markerName})
 	s.client = s.sole.client
 	return s, nil
 }

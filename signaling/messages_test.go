@@ -136,6 +136,7 @@ func TestNoticesByREST(t *testing.T) {
 	}
 	e := r.signalingNode(nil)
 	bob := e.connect("bob", nil)
+	bob.goesOn() // He is told that he is connected before messages find him.
 	operator := r.mint(access.Operator("ops"), time.Hour)
 	answered := make(chan string, 1)
 	go func() {
@@ -192,6 +193,7 @@ func TestANoticeToARoomReachesPeopleInIt(t *testing.T) {
 	inside := make(map[string]*client)
 	for _, who := range []string{"ada", "bob"} {
 		inside[who], _ = e.join("a/b", who)
+		inside[who].goesOn() // He is told that he is in before messages find him.
 	}
 	admin := r.mint(access.Grant{Identity: "host", Room: "a/b", RoomAdmin: true}, time.Hour)
 	go func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -47,16 +48,20 @@ func TestRoomsAreFoundByTheBootOfTheirPin(t *testing.T) {
 
 // A thousand boots that are gone are asked about at every event, under the lock that every join needs.
 func TestAskingAboutTheGoneCostsNothingPerRoom(t *testing.T) {
-	took := func(rooms int) time.Duration {
+	took := func(rooms int) time.Duration { // the best of ten
 		h, _ := hubOf(rooms)
-		began := time.Now()
-		for i := range 1024 {
-			h.PinnedTo(pin.BootID(fmt.Sprint("gone-", i)))
+		best := time.Duration(math.MaxInt64)
+		for range 10 {
+			began := time.Now()
+			for i := range 1024 {
+				h.PinnedTo(pin.BootID(fmt.Sprint("gone-", i)))
+			}
+			best = min(best, time.Since(began))
 		}
-		return time.Since(began)
+		return best
 	}
-	few := max(took(100), took(100), time.Millisecond)
-	if many := min(took(20_000), took(20_000)); many > 20*few {
+	few := max(took(100), time.Millisecond)
+	if many := took(20_000); many > 20*few {
 		t.Errorf("asking takes %v with 20,000 rooms, and %v with 100", many, few)
 	}
 }

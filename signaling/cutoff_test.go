@@ -123,7 +123,7 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 			Signaling: map[ring.NodeID]cluster.Node{"signaling-2": {HTTP: strings.TrimPrefix(other.URL, "http://")}},
 		}
 	}
-	asker, now := readiness.New(askReadyLimit), time.Now()
+	asker, now := readiness.New(generous), time.Now()
 	var since map[pin.BootID]time.Time
 	for _, step := range []struct {
 		node  cluster.Node

@@ -171,15 +171,21 @@ func startHaproxy(t *testing.T, to string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer l.Close()
+	inherited, err := l.(*net.TCPListener).File() // A port given back could be another's by the time haproxy binds it.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inherited.Close()
 	address = l.Addr().String()
-	_ = l.Close()
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	config := "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\n" +
-		"listen signaling\n  bind " + address + " accept-proxy\n  server node " + to + " send-proxy-v2\n"
+		"listen signaling\n  bind fd@3 accept-proxy\n  server node " + to + " send-proxy-v2\n"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.Command(tool.Find(t, "haproxy"), "-db", "-f", file) //nolint:gosec // a listed tool
+	command.ExtraFiles = []*os.File{inherited}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestWhoIsShed(t *testing.T) {
 			codes <- code
 		}()
 	}
-	asker, later := readiness.New(askReadyLimit), time.Now().Add(shedAfter)
+	asker, later := readiness.New(generous), time.Now().Add(shedAfter)
 	shed := func(excess int, now time.Time, want int) {
 		t.Helper()
 		if sent := e.shed(context.Background(), asker, excess, now); sent != want {

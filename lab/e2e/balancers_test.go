@@ -221,10 +221,15 @@ func startHaproxy(t *testing.T, c *devcluster.Cluster) (address string, pid int)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer l.Close()
+	inherited, err := l.(*net.TCPListener).File() // A port given back could be another's by the time haproxy binds it.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inherited.Close()
 	address = l.Addr().String()
-	_ = l.Close()
 	config := "global\n  nbthread 1\n  maxconn 8000\ndefaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  timeout server 1h\n" +
-		"listen signaling\n  bind " + address + "\n  balance roundrobin\n  option httpchk GET /readyz\n  default-server check inter 500ms fall 1 rise 1\n"
+		"listen signaling\n  bind fd@3\n  balance roundrobin\n  option httpchk GET /readyz\n  default-server check inter 500ms fall 1 rise 1\n"
 	for i := range 3 {
 		node, err := c.Node(t.Context(), fmt.Sprint("signaling-", i+1))
 		if err != nil {
@@ -237,6 +242,7 @@ func startHaproxy(t *testing.T, c *devcluster.Cluster) (address string, pid int)
 		t.Fatal(err)
 	}
 	command := exec.Command(tool.Find(t, "haproxy"), "-db", "-f", file) //nolint:gosec // a listed tool
+	command.ExtraFiles = []*os.File{inherited}
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Start(); err != nil {

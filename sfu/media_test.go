@@ -275,16 +275,25 @@ func TestAFreshNodeAnswersARestart(t *testing.T) {
 func TestWhoMayNotPublishOrSubscribe(t *testing.T) {
 	s := newStage(t, "one")
 	muteStream, _ := s.attach("room", "mute", 1, func(a *control.Attach) { a.CanPublish = false })
-	mute := newMediaClient(t, 'm', true, 1)
+	mute := newMediaClient(t, 'm', true, 2)
 	mute.negotiate(muteStream, nil)
 	mute.goSend()
 	deafStream, _ := s.attach("room", "deaf", 1, func(a *control.Attach) { a.CanSubscribe = false })
-	deaf := newMediaClient(t, 'd', true, 1)
+	deaf := newMediaClient(t, 'd', true, 2)
 	deaf.negotiate(deafStream, nil)
 	deaf.goSend()
-	eventually(t, "the one who may not publish sees the other", func() bool { return mute.sees('d', 20) })
-	if deaf.sees('m', 1) {
+	freeStream, _ := s.attach("room", "free", 1)
+	free := newMediaClient(t, 'f', true, 2)
+	free.negotiate(freeStream, nil)
+	free.goSend()
+	eventually(t, "the one who may not publish sees the others", func() bool { return mute.sees('d', 20) && mute.sees('f', 20) })
+	eventually(t, "the one who may do both sees who may publish", func() bool { return free.sees('d', 20) })
+	deafStream.awaitConnected()
+	if free.seesOneOf("m") || free.sees('m', 1) {
 		t.Error("what may not be published was forwarded")
+	}
+	if deaf.seesOneOf("mf") || deaf.sees('f', 1) {
+		t.Error("somebody who may not subscribe sees others")
 	}
 }
 

@@ -71,9 +71,9 @@ func TestDiscoverFindsANATThatChangesThePort(t *testing.T) {
 }
 
 func TestDiscoverGivesUp(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	for _, servers := range [][]string{{stunServer(t, "203.0.113.9", 0, 1000)}, {"[::1]:3478"}} { // the media address is of IPv4
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
 		if found, err := Discover(ctx, DefaultConfig(), servers); !errors.Is(err, errNotAnswered) {
 			t.Errorf("of %v found %v, %v", servers, found, err)
 		}

@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,9 +34,11 @@ func TestOffersBesideNewStreams(t *testing.T) {
 	}
 	const rounds = 5000
 	ended := make(chan struct{}, 2)
+	var done atomic.Int64 // rounds, of both
 	go func() {
 		for range rounds {
 			c.RTP(&header, packet, time.Now())
+			done.Add(1)
 		}
 		ended <- struct{}{}
 	}()
@@ -45,14 +48,21 @@ func TestOffersBesideNewStreams(t *testing.T) {
 				t.Error(err)
 				break
 			}
+			done.Add(1)
 		}
 		ended <- struct{}{}
 	}()
-	for range 2 {
+	before := done.Load()
+	for running := 2; running > 0; {
 		select {
 		case <-ended:
-		case <-time.After(30 * time.Second):
-			panic("an offer and a packet wait for each other") // No cleanup can end what is locked.
+			running--
+		case <-time.After(time.Minute):
+			now := done.Load()
+			if now == before {
+				panic("an offer and a packet wait for each other") // No cleanup can end what is locked.
+			}
+			before = now
 		}
 	}
 	c.close()

@@ -56,7 +56,7 @@ func (s *rosterStub) text() string {
 // The store follows joins, new names, grace times, people who are expected, leaves and a higher pin.
 func TestTheStoreHasTheRoster(t *testing.T) {
 	t.Parallel() // it waits for grace times
-	const grace = 3 * time.Second
+	const grace = 10 * time.Second
 	s := newStage(t, "one", func(c *Config) { c.Grace = grace })
 	store := &rosterStub{here: map[string]string{}, left: map[string]time.Duration{}}
 	writer := s.node.Rosters()

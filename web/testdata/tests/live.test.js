@@ -109,7 +109,7 @@ test('a picture that begins small is waited for, for a while', async (t) => {
     equal(reports(cluster).length, wait ? 0 : 1, 'moves told');
     if (wait) await cluster.node.scale(1);
     equal((await migrated).node, node);
-    equal(await width(), wait ? 160 : 80, 'its width');
+    await eventually(async () => (await width()) === (wait ? 160 : 80), 'its width'); // an encoder takes its time
   }
   await flowing(call, video);
 });

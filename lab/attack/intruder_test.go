@@ -30,7 +30,7 @@ func (s *stage) intrude(identity string) *intruder {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	socket, first, err := s.join(ctx, s.token("room-of-"+identity, identity), "")
+	socket, first, err := s.joinOnceServed(ctx, s.token("room-of-"+identity, identity), storeIsBusy)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const (
 
 	lateKey = "late" // the API key that is withdrawn
 	// A token minted to end soon-leeway from now is refused after soon.
-	leeway, soon = 30 * time.Second, 4 * time.Second
+	leeway, soon = 30 * time.Second, 20 * time.Second
 )
 
 // replay is two nodes of each role, of which the second ones and the room's media node are to die.

@@ -86,10 +86,20 @@ func (s *stage) hold(people int, name string) {
 
 // joinPatiently tries again when it is told to, as a client does: a busy machine may keep the store waiting.
 func (s *stage) joinPatiently(ctx context.Context, token string) (*websocket.Conn, wire.Message, error) {
+	return s.joinOnceServed(ctx, token, func(refusal *wire.Error) bool { return refusal.Retryable })
+}
+
+// storeIsBusy: no attack is behind it that fills what is bounded.
+func storeIsBusy(refusal *wire.Error) bool {
+	return refusal.Retryable && (refusal.Code == wire.CodeStoreUnavailable || refusal.Code == wire.CodeNotReady)
+}
+
+// joinOnceServed tries again after some refusals.
+func (s *stage) joinOnceServed(ctx context.Context, token string, again func(*wire.Error) bool) (*websocket.Conn, wire.Message, error) {
 	for {
 		conn, answer, err := s.join(ctx, token, "")
 		refusal, refused := answer.(*wire.Error)
-		if !refused || !refusal.Retryable {
+		if !refused || !again(refusal) {
 			return conn, answer, err
 		}
 		_ = conn.CloseNow()
@@ -160,7 +170,7 @@ func sixtyJoins(s *stage) {
 			defer func() { _ = conn.CloseNow() }()
 			if _, ok := answer.(*wire.Joined); ok {
 				in.Add(1)
-			} else if fault, ok := answer.(*wire.Error); ok && fault.Code == wire.CodeTooManySockets {
+			} else if fault, ok := answer.(*wire.Error); ok && (fault.Code == wire.CodeTooManySockets || storeIsBusy(fault)) {
 				refused.Add(1)
 			} else {
 				s.t.Errorf("join %d is told %+v", i, answer)

@@ -298,7 +298,7 @@ func (s *stage) newcomer(identity string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	conn, answer, err := s.join(ctx, s.token(bystanderRoom, identity), "")
+	conn, answer, err := s.joinOnceServed(ctx, s.token(bystanderRoom, identity), storeIsBusy)
 	if err != nil {
 		s.t.Fatalf("a newcomer: %v", err)
 	}

@@ -167,11 +167,14 @@ func neverRead(s *stage) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for i := range 10 {
-		conn, answer, err := s.join(ctx, s.token(bystanderRoom, fmt.Sprint("deaf-", i)), "")
+		conn, answer, err := s.joinOnceServed(ctx, s.token(bystanderRoom, fmt.Sprint("deaf-", i)), storeIsBusy)
 		if err != nil {
-			s.t.Fatalf("%v, %v", answer, err)
+			s.t.Fatal(err)
 		}
 		s.t.Cleanup(func() { _ = conn.CloseNow() })
+		if _, ok := answer.(*wire.Joined); !ok {
+			s.t.Fatalf("who never reads is told %+v", answer)
+		}
 		for range 100 {
 			if err := write(ctx, conn, &wire.Ping{T: 1}); err != nil {
 				s.t.Fatal(err)

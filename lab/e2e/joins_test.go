@@ -167,6 +167,8 @@ func addedNode(t *testing.T, c *devcluster.Cluster) {
 		t.Fatal(err)
 	}
 	const newRooms = 160
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
 	var mu sync.Mutex
 	counts := make(map[ring.NodeID]int)
 	var all sync.WaitGroup
@@ -174,7 +176,7 @@ func addedNode(t *testing.T, c *devcluster.Cluster) {
 		all.Go(func() {
 			for i := worker; i < newRooms; i += 8 {
 				room := fmt.Sprintf("new-%d", i)
-				socket, at, err := joinAs(t.Context(), c, room, "visitor of "+room)
+				socket, at, err := joinPersistently(ctx, c, room, "visitor of "+room)
 				if err != nil {
 					t.Errorf("join %s: %v", room, err)
 					continue

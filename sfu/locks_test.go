@@ -1,7 +1,6 @@
 package sfu
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,11 +33,13 @@ func TestOffersBesideNewStreams(t *testing.T) {
 	}
 	const rounds = 5000
 	ended := make(chan struct{}, 2)
-	var done atomic.Int64 // rounds, of both
+	// It panics beside the test, whose cleanups could not end what is locked.
+	const limit = time.Minute
+	stuck := time.AfterFunc(limit, func() { panic("an offer and a packet wait for each other") })
 	go func() {
 		for range rounds {
 			c.RTP(&header, packet, time.Now())
-			done.Add(1)
+			stuck.Reset(limit)
 		}
 		ended <- struct{}{}
 	}()
@@ -48,22 +49,13 @@ func TestOffersBesideNewStreams(t *testing.T) {
 				t.Error(err)
 				break
 			}
-			done.Add(1)
+			stuck.Reset(limit)
 		}
 		ended <- struct{}{}
 	}()
-	before := done.Load()
-	for running := 2; running > 0; {
-		select {
-		case <-ended:
-			running--
-		case <-time.After(time.Minute):
-			now := done.Load()
-			if now == before {
-				panic("an offer and a packet wait for each other") // No cleanup can end what is locked.
-			}
-			before = now
-		}
+	for range 2 {
+		<-ended
 	}
+	stuck.Stop()
 	c.close()
 }

@@ -58,8 +58,8 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 			"generation %d of this peer is attached, this is %d", p.generation, a.request.GetGeneration()), nil
 	case !known && !a.confirmed:
 		return nil, nil, errStranger
-	case !known && r.present() >= r.node.cfg.Limits.PeersPerRoom && !r.vacate():
-		return nil, refuse(control.Refusal_REFUSAL_ROOM_FULL, "the room has %d people, no more fit", r.present()), nil
+	case !known && !r.fits(a):
+		return nil, refuse(control.Refusal_REFUSAL_ROOM_FULL, "the room has %d people, no more fit", len(r.peers)), nil
 	}
 	r.adoptNow(a.pin)
 	resumed := known && p.mediaLives()

@@ -3,6 +3,7 @@ package sfu
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 )
@@ -40,4 +41,32 @@ func TestAFullRoomGivesAwayThePlacesOfTheAbsent(t *testing.T) {
 	}
 	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "still here"}}})
 	alice.await("her own line", func(e *control.PeerEvent) bool { return e.GetChat() != nil })
+}
+
+// TestAFullRoomKeepsThePlacesOfWhoIsOnTheirWay: a stranger takes none of them while the room moves.
+func TestAFullRoomKeepsThePlacesOfWhoIsOnTheirWay(t *testing.T) {
+	t.Parallel() // it waits for the grace time to run out, in which a busy machine must attach five
+	s := newStage(t, "one", func(c *Config) { c.Limits.PeersPerRoom, c.Grace = 4, 4*time.Second })
+	alice, _ := s.attach("room", "alice", 2, func(a *control.Attach) {
+		a.KnownRoster = 1
+		a.Expected = []*control.Peer{{Id: "alice"}, {Id: "bob"}, {Id: "carol"}, {Id: "dave"}}
+	})
+	mallory := s.attachMessage(s.pin(s.epoch), "room", "mallory", 1)
+	if got := s.refusal(mallory); got.GetCode() != control.Refusal_REFUSAL_ROOM_FULL {
+		t.Fatalf("a stranger to a full room that moves: %v", got)
+	}
+	s.attach("room", "bob", 2)
+	s.attach("room", "carol", 2)
+	// The hidden are expected by nobody.
+	_, sees := s.attach("room", "spy", 2, func(a *control.Attach) { a.Peer.Hidden, a.KnownRoster = true, 1 })
+	if ids := rosterIDs(sees.GetRoster()); ids != "alice bob carol dave spy " {
+		t.Errorf("the hidden one, who comes along, sees %q", ids)
+	}
+	alice.await("dave's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "dave" })
+	if got := s.refusal(mallory); got.GetCode() != control.Refusal_REFUSAL_ROOM_FULL {
+		t.Errorf("a stranger while four are here: %v", got)
+	}
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
+	alice.awaitEnd()
+	s.attach("room", "mallory", 1)
 }

@@ -16,6 +16,7 @@ const (
 )
 
 type tombstone struct {
+	room  ring.RoomID
 	fence pin.Fence
 	code  control.Refusal // the answer
 	until time.Time
@@ -23,12 +24,12 @@ type tombstone struct {
 
 // tombstones remember final refusals. They are not safe for concurrent use.
 type tombstones struct {
-	byRoom map[ring.RoomID]tombstone
-	order  []ring.RoomID // oldest first; repeated if laid again
+	byRoom map[ring.RoomID]*tombstone
+	order  []*tombstone // oldest first; also those that were laid again since
 }
 
 func newTombstones() *tombstones {
-	return &tombstones{byRoom: map[ring.RoomID]tombstone{}}
+	return &tombstones{byRoom: map[ring.RoomID]*tombstone{}}
 }
 
 // lay ignores a fence below the present one.
@@ -36,8 +37,9 @@ func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal
 	if old, ok := t.byRoom[room]; ok && fence.Less(old.fence) {
 		return
 	}
-	t.byRoom[room] = tombstone{fence: fence, code: code, until: now.Add(tombstoneLife)}
-	t.order = append(t.order, room)
+	stone := &tombstone{room: room, fence: fence, code: code, until: now.Add(tombstoneLife)}
+	t.byRoom[room] = stone
+	t.order = append(t.order, stone)
 	t.sweep(now)
 }
 
@@ -46,20 +48,19 @@ func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (
 	if !ok || !now.Before(found.until) || found.fence.Less(fence) {
 		return tombstone{}, false
 	}
-	return found, true
+	return *found, true
 }
 
 func (t *tombstones) sweep(now time.Time) {
 	for len(t.order) > 0 {
-		room := t.order[0]
-		stone, ok := t.byRoom[room]
-		expired := ok && !now.Before(stone.until)
-		if ok && !expired && len(t.order) <= maxTombstones {
+		oldest := t.order[0]
+		stands := t.byRoom[oldest.room] == oldest
+		if stands && now.Before(oldest.until) && len(t.order) <= maxTombstones {
 			return
 		}
 		t.order = t.order[1:]
-		if expired || len(t.order) >= maxTombstones {
-			delete(t.byRoom, room)
+		if stands {
+			delete(t.byRoom, oldest.room)
 		}
 	}
 }

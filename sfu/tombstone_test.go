@@ -56,3 +56,35 @@ func TestTombstonesAreBounded(t *testing.T) {
 		t.Fatalf("%d tombstones, %d in order after all have expired, want the last one", len(stones.byRoom), len(stones.order))
 	}
 }
+
+func TestARoomThatIsLaidAgainHoldsUpNoSweep(t *testing.T) {
+	now := time.UnixMilli(1769000000000)
+	stones := newTombstones()
+	lay := func(room ring.RoomID, epoch uint64, after time.Duration) {
+		stones.lay(room, pin.Fence{Epoch: epoch}, control.Refusal_REFUSAL_FENCED, now.Add(after))
+	}
+	lay("a", 1, 0)
+	lay("b", 1, 0)
+	lay("a", 2, time.Hour)
+	lay("c", 1, tombstoneLife)
+	if _, kept := stones.byRoom["b"]; kept || len(stones.order) != 2 {
+		t.Errorf("%d in order, want a and c; b, whose time has run out, is kept: %v", len(stones.order), kept)
+	}
+	if _, ok := stones.forbids("a", pin.Fence{Epoch: 2}, now.Add(tombstoneLife)); !ok {
+		t.Error("the tombstone that was laid again was forgotten with the earlier one")
+	}
+}
+
+func TestAFullListForgetsNoTombstoneThatWasLaidAgain(t *testing.T) {
+	now := time.UnixMilli(1769000000000)
+	stones := newTombstones()
+	for i := range maxTombstones - 1 {
+		stones.lay("a", pin.Fence{Epoch: uint64(i)}, control.Refusal_REFUSAL_FENCED, now)
+	}
+	for i := range 10 {
+		stones.lay("a", pin.Fence{Epoch: uint64(maxTombstones + i)}, control.Refusal_REFUSAL_FENCED, now)
+		if _, ok := stones.forbids("a", pin.Fence{Epoch: uint64(maxTombstones + i)}, now); !ok {
+			t.Fatalf("the tombstone just laid was forgotten, with %d in order", len(stones.order))
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	err = accepted.SetReadDeadline(time.Now().Add(l.relay.config.PendingLimit))
 	l.relay.mu.Lock()
 	closed := l.relay.closed
-	l.relay.conns[c.name()] = c
+	l.relay.conns[clientAt(c.RemoteAddr())] = c
 	l.relay.mu.Unlock()
 	if closed || err != nil {
 		_ = c.Close()
@@ -110,12 +110,9 @@ func (r *Relay) disown(at net.Addr, session string) {
 }
 
 func (r *Relay) connOf(client net.Addr) *conn {
-	if client.Network() != "tcp" {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.conns[client.String()]
+	return r.conns[clientAt(client)]
 }
 
 // Read returns the next message that passes, into inboundBytes.
@@ -171,7 +168,7 @@ func (c *conn) Close() error {
 	c.close.Do(func() {
 		c.pending.Done()
 		c.relay.mu.Lock()
-		delete(c.relay.conns, c.name())
+		delete(c.relay.conns, clientAt(c.RemoteAddr()))
 		c.relay.mu.Unlock()
 		err = c.Conn.Close()
 	})

@@ -126,14 +126,23 @@ type Relay struct {
 	sessions map[string]int
 	owners   map[client][]string // NATs share addresses
 	sockets  map[*socket]struct{}
-	conns    map[string]*conn // by the client's address
+	conns    map[client]*conn
 	retained map[string]retained
 	closed   bool
 }
 
-type client struct{ network, address string }
+// client is an address over UDP, or a connection, which has a RemoteAddr of its own: addresses recur, and at other listeners.
+type client struct {
+	udp string
+	tcp *net.TCPAddr
+}
 
-func clientAt(at net.Addr) client { return client{at.Network(), at.String()} }
+func clientAt(at net.Addr) client {
+	if tcp, ok := at.(*net.TCPAddr); ok {
+		return client{tcp: tcp}
+	}
+	return client{udp: at.String()}
+}
 
 // Strangers cause them.
 const (
@@ -149,7 +158,7 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	return &Relay{
 		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
 		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
-		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
+		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[client]*conn),
 		retained: make(map[string]retained),
 	}, nil
 }

@@ -35,6 +35,32 @@ func TestChatReachesEverybodyOfTheRoomOnce(t *testing.T) {
 	}
 }
 
+// TestChatWaitsForWhoIsExpected: in a move people come one after the other, and the first may say something at once.
+func TestChatWaitsForWhoIsExpected(t *testing.T) {
+	s := newStage(t, "one")
+	isChat := func(e *control.PeerEvent) bool { return e.GetChat() != nil }
+	alice, _ := s.attach("room", "alice", 1, func(a *control.Attach) {
+		a.Expected = []*control.Peer{{Id: "bob", Identity: "bob", Name: "bob"}}
+	})
+	say := func(text string) {
+		alice.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: text}}})
+		alice.await("the echo", isChat)
+	}
+	say("one")
+	say("two")
+	bob, _ := s.attach("room", "bob", 1)
+	carol, _ := s.attach("room", "carol", 1)
+	say("three")
+	for _, want := range []string{"one", "two", "three"} {
+		if line := bob.await("a line", isChat).GetChat(); line.GetText() != want {
+			t.Errorf("bob hears %q, want %q", line.GetText(), want)
+		}
+	}
+	if line := carol.await("a line", isChat).GetChat(); line.GetText() != "three" {
+		t.Errorf("carol, who is new, hears %q", line.GetText())
+	}
+}
+
 // TestChatIsPacedByPerson: somebody with many tabs is one person, and takes no line from another.
 func TestChatIsPacedByPerson(t *testing.T) {
 	s := newStage(t, "one")

@@ -91,6 +91,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 		attached.Slots = slotsFor(p, r.media.Table(p.id))
 	}
 	r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
+	r.tellMissed(p)
 	if r.media.Lacks(p.id) != nil {
 		r.news.slots(p.id)
 	}

@@ -76,6 +76,41 @@ func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	s.server.hub.MovedLive(ctx, s.who.Room, to)
 }
 
+// setLinkAside keeps the link to the former node of a live move: chat lines that it took are in transit.
+func (s *session) setLinkAside() {
+	if s.link == nil {
+		return
+	}
+	s.dropFormerLink()
+	s.former, s.dropFormer = s.link, s.drop
+	s.link, s.drop = nil, func() {}
+}
+
+func (s *session) dropFormerLink() {
+	if s.former != nil {
+		s.dropFormer()
+		s.former.Close()
+		s.former = nil
+	}
+}
+
+// tellLate tells what the former node of a live move still says: of the chat only, since the new node says all else.
+func (s *session) tellLate(event *control.PeerEvent, ok bool) {
+	if !ok {
+		s.dropFormerLink()
+		return
+	}
+	line := event.GetChat()
+	if line == nil {
+		return
+	}
+	epoch := s.pin.Fence.Epoch
+	if s.told != s.pin.Boot { // the client does not know of the move
+		epoch = s.former.Pin.Fence.Epoch
+	}
+	s.socket.send(wireChat(line, epoch))
+}
+
 // migrated also tells the node of a live move: the former one serves until all came.
 func (s *session) migrated(m *wire.Migrated) {
 	s.server.hub.arrived(s, s.pin.Boot)

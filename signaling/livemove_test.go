@@ -103,6 +103,33 @@ func TestAnOperatorMovesARoom(t *testing.T) {
 	}
 }
 
+// TestLinesInTransitOfALiveMove: the former node took lines before it was told, and they reach who has moved; nothing else of it does.
+func TestLinesInTransitOfALiveMove(t *testing.T) {
+	r, one, two, e := lobbyAndSpare(t)
+	ada, _ := e.join("lobby", "Ada")
+	to := two.pin(firstEpoch + 1)
+	r.placer.set("lobby", to)
+	e.Hub().MovedLive(t.Context(), "lobby", to)
+	waitFor[*wire.Restart](ada)
+	former := one.pin(firstEpoch).Fence
+	one.say("Ada", former, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{}}})
+	one.say("Ada", former, &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: &control.Chat{Peer: "p-9", Text: "in transit", Id: "c-1"}}})
+	one.say("Ada", former, &control.PeerEvent{Event: &control.PeerEvent_Fenced{
+		Fenced: &control.Fenced{Current: control.FenceProto(to.Fence), Pin: control.PinProto(to), Live: true},
+	}})
+	if line := hear[*wire.Chat](ada); line.Text != "in transit" || line.ID != "c-1" || line.Epoch != firstEpoch+1 {
+		t.Errorf("heard %+v", line)
+	}
+	one.breakLinks()
+	two.say("Ada", to.Fence, &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: &control.Chat{Peer: "p-9", Text: "here"}}})
+	if line := hear[*wire.Chat](ada); line.Text != "here" {
+		t.Errorf("heard %+v of the new node", line)
+	}
+	if attached := len(one.attached()) + len(two.attached()); attached != 2 {
+		t.Errorf("%d attaches, want one to each node", attached)
+	}
+}
+
 func TestMistakesOfAMove(t *testing.T) {
 	r, _, _, e := lobbyAndSpare(t)
 	e.join("lobby", "Ada")

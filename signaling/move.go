@@ -24,8 +24,12 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
 	}
+	live := s.server.hub.cameLive(s.who.Room, to.Fence)
+	if live {
+		s.setLinkAside()
+	}
 	s.dropLink()
-	s.pin, s.cameLive = to, s.server.hub.cameLive(s.who.Room, to.Fence)
+	s.pin, s.cameLive = to, live
 	s.reach(ctx)
 }
 

@@ -56,6 +56,9 @@ type session struct {
 	drop  context.CancelFunc // ends the link or attempt
 	known memory
 
+	former     *sfulink.Link // of a live move, until it ends
+	dropFormer context.CancelFunc
+
 	room       atomic.Pointer[headroom.Room] // for the hub
 	shown      atomic.Bool                   // a camera or screen is on; for the hub
 	unreserved bool                          // this identity opens many rooms
@@ -185,9 +188,12 @@ func (s *session) run(ctx context.Context) ending {
 }
 
 func (s *session) turn(ctx context.Context) (ending, bool) {
-	var events <-chan *control.PeerEvent // nil without a link
+	var events, late <-chan *control.PeerEvent // nil without a link
 	if s.link != nil {
 		events = s.link.Events()
+	}
+	if s.former != nil {
+		late = s.former.Events()
 	}
 	select {
 	case <-ctx.Done():
@@ -202,6 +208,8 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 			return s.linkEnded(ctx)
 		}
 		return s.tellOrSkip(ctx, event)
+	case event, ok := <-late:
+		s.tellLate(event, ok)
 	case to := <-s.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
@@ -288,6 +296,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")
 	}
+	s.dropFormerLink()
 	s.drop()
 	if s.link != nil {
 		s.link.Close()

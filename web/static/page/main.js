@@ -18,14 +18,17 @@ import { showWhoIsHere } from './whos-here.js';
 import { say, sayAll } from './words.js';
 
 sayAll();
-const { token: linkToken, key: linkKey } = takeSecrets();
+const { token: linkToken, key: linkKey, keyRoom } = takeSecrets();
 const parameters = readParameters(location.search);
 const link = readToken(linkToken);
+const linkRoom = (link.room || parameters.room).trim();
+/** The key of each room that was encrypted here. A link to no room has the key of the first one. */
+const keys = new Map(linkKey === '' ? [] : [[keyRoom || linkRoom, linkKey]]);
 if (linkToken !== '') find('#to-check', HTMLAnchorElement).hash = new URLSearchParams({ token: linkToken }).toString();
 const devices = new Devices(parameters, link);
 const ringing = new Ringing();
 const lobby = new Lobby(devices, {
-  name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
+  name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: keys.has(linkRoom), mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
   onName: (name) => call || reachable.open(name),
 });
 const reachable = new Reachable(ringing, { token: linkToken, message: link.message }, (message) => missed(missedMessage(message)));
@@ -38,11 +41,6 @@ let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
 let parts = null;
 let lacked = false;
-/**
- * The key of each room that was encrypted here.
- * @type {Map<string, string>}
- */
-const keys = new Map();
 
 addEventListener('pagehide', () => {
   ringing.stopAll();
@@ -256,9 +254,10 @@ async function enter(joining, name, room) {
  * @param {string} room
  */
 function keyOf(room) {
-  const key = linkKey || keys.get(room) || newSecret();
+  const key = keys.get(room) || keys.get('') || newSecret();
+  keys.delete('');
   keys.set(room, key);
-  history.replaceState({ ...history.state, key }, '');
+  history.replaceState({ ...history.state, key, keyRoom: room }, '');
   return key;
 }
 

@@ -3,13 +3,14 @@
 /**
  * The token, and the key of an encrypted call, stand behind the #, which browsers send to nobody. They are taken out of
  * the address at once; the history keeps them for a reload.
- * @returns {{token: string, key: string}}
+ * @returns {{token: string, key: string, keyRoom: string}} `keyRoom`: whose key it is; empty of a link's, which is of the room that the link leads to
  */
 export function takeSecrets() {
   const address = new URL(location.href);
   const given = new URLSearchParams(address.hash.slice(1));
   const kept = history.state ?? {};
-  const secrets = { token: given.get('token') || String(kept.token ?? ''), key: given.get('key') || String(kept.key ?? '') };
+  const linkKey = given.get('key') ?? '';
+  const secrets = { token: given.get('token') || String(kept.token ?? ''), key: linkKey || String(kept.key ?? ''), keyRoom: linkKey ? '' : String(kept.keyRoom ?? '') };
   if (address.hash !== '' || address.searchParams.has('token')) {
     address.hash = '';
     address.searchParams.delete('token');

@@ -116,6 +116,7 @@ export class Stage {
    */
   take(call, { videoSlots, encryption, key }) {
     [this.#call, this.#encryption, this.#key] = [call, encryption, key];
+    clearNotices(); // Of the call before.
     encryption?.addEventListener('change', () => this.#tiles?.paint());
     /** @type {(type: string, handler: (detail: any) => void) => void} */
     const on = (type, handler) => call.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
@@ -125,8 +126,8 @@ export class Stage {
     on('slot', (change) => this.#slot(change));
     on('lacks', () => this.#tiles?.paint());
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
-    // Once media came it is no firewall that takes it away: the banner says what is known.
-    on('error', (error) => error.code === 'media_unreachable' && call.state !== 'connecting' || notice(error.code === 'no_capacity' ? whileTrying(error) : ofCall(error)));
+    // Before the first time the lobby says it. Once media came it is no firewall that takes it away: the banner says what is known.
+    on('error', (error) => !this.#tiles || error.code === 'media_unreachable' && call.state !== 'connecting' || notice(error.code === 'no_capacity' ? whileTrying(error) : ofCall(error)));
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });
@@ -153,7 +154,6 @@ export class Stage {
     if (this.#tiles) return; // Joined anew: everything is in its place.
     find('#title', HTMLElement).textContent = room;
     find('#encrypted', HTMLElement).hidden = !this.#encryption;
-    clearNotices();
     this.#root.hidden = false;
     this.#share = new Share(call, () => this.#paint());
     this.#chat = new ChatPanel(call);

@@ -1,7 +1,7 @@
 // What happens between the lobby and the stage, in the whole page.
 
 import { equal, eventually, ok, test } from './harness.js';
-import { enter, openPage } from './whole-page.js';
+import { enter, enterElsewhere, openPage } from './whole-page.js';
 
 test('who leaves an encrypted call and joins it again has the key of the others, and a new one in another room', async (t) => {
   const opened = await openPage(t);
@@ -16,12 +16,50 @@ test('who leaves an encrypted call and joins it again has the key of the others,
   $('#rejoin').click();
   await eventually(() => !$('#stage').hidden, 'in the call again');
   equal(key(), first);
-  $('#leave').click();
-  await eventually(() => !$('#ended').hidden, 'left again');
-  $('#elsewhere').click();
-  $('#room').value = 'another';
-  await enter(opened);
+  await enterElsewhere(opened, 'another');
   ok(key() !== first, 'another room has another key');
+});
+
+test('a key that is kept over a reload, or stands in the link, is that of its room and of no other', async (t) => {
+  const key = 'a'.repeat(43);
+  let opened = await openPage(t, {}, { key });
+  const kept = () => opened.view.history.state.key;
+  for (const how of ['by the link', 'after a reload']) {
+    ok(opened.$('#encrypt').checked, how);
+    await enter(opened);
+    equal(kept(), key, how);
+    opened = await opened.reload();
+  }
+  await enter(opened);
+  await enterElsewhere(opened, 'another');
+  const other = kept();
+  ok(other !== key, 'another room has another key');
+  opened = await opened.reload();
+  await enter(opened);
+  equal(kept(), other, 'and keeps it');
+  opened.$('#leave').click();
+  await eventually(() => !opened.$('#ended').hidden, 'left');
+  opened.$('#encrypt').click();
+  await enterElsewhere(opened, 'third');
+  opened = await opened.reload();
+  equal(opened.$('#encrypt').checked, false, 'a room that was entered without one');
+});
+
+test('what is found before one is in the call again is said there, and what passed is not', async (t) => {
+  const opened = await openPage(t);
+  const { cluster, view, $, notices } = opened;
+  await enter(opened);
+  $('#leave').click();
+  await eventually(() => !$('#ended').hidden, 'left');
+  view.navigator.mediaDevices.getUserMedia = async () => {
+    throw new view.DOMException('staged', 'NotReadableError');
+  };
+  cluster.joinError = { code: 'no_capacity', message: 'Try again.', retryable: true, retryAfterMs: 50 };
+  $('#rejoin').click();
+  await eventually(() => !$('#problem').hidden, 'why it takes so long');
+  cluster.joinError = null;
+  await eventually(() => !$('#stage').hidden, 'in the call again');
+  equal(notices().map((text) => text.replace(/\..*/, '')).sort(), ['Another program is using your camera', 'Another program is using your microphone']);
 });
 
 /** A browser with these loudspeakers, and what sound is sent to. */

@@ -10,7 +10,7 @@ const ANSWER_LIMIT_MS = 12000;
 /** So that a dead path is noticed and proxies keep the socket. */
 const PING_MS = 4000;
 /** From a ping without an answer: then the socket is half open, and another one is made. Silence alone says nothing: a hidden tab pings once a minute. */
-const SILENT_MS = 10000;
+const SILENT_MS = 7000;
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */

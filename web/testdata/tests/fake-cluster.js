@@ -164,6 +164,7 @@ export class FakeCluster {
   async hear(socket, message) {
     if (message.type === 'ping') {
       if (message.path) this.paths.push(message.path);
+      if (socket === this.socket) this.say({ type: 'pong', t: message.t });
       return;
     }
     this.heard.push(message);

@@ -4,6 +4,8 @@ import { CallError } from '../holdfast/index.js';
 import { Mirror, tryRelays, tryService } from './check-network.js';
 import { Rows } from './check-rows.js';
 import { CHECKS, ofRate, ofRelays, verdictOf } from './check-verdict.js';
+import { readChoices } from './choices.js';
+import { wish } from './devices.js';
 import { find, make } from './elements.js';
 import { Level, loudness } from './level.js';
 import { takeSecrets } from './parameters.js';
@@ -91,7 +93,8 @@ function canCall() {
 async function tryDevice(source) {
   begin(source);
   try {
-    const stream = await navigator.mediaDevices.getUserMedia(source === 'camera' ? { video: { width: 960, height: 540 } } : { audio: true });
+    const deviceId = wish(readChoices()[source]); // As in a call.
+    const stream = await navigator.mediaDevices.getUserMedia(source === 'camera' ? { video: { deviceId, width: 960, height: 540 } } : { audio: { deviceId } });
     const [track] = stream.getTracks();
     tracks.push(track);
     if (source === 'camera') showCamera(track, stream);

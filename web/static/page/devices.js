@@ -335,7 +335,7 @@ function processing() {
 }
 
 /** @param {string} id */
-const wish = (id) => (id ? { ideal: id } : undefined);
+export const wish = (id) => (id ? { ideal: id } : undefined);
 
 /** @param {unknown} error */
 const isDenied = (error) => error instanceof DOMException && error.name === 'NotAllowedError';

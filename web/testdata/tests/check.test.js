@@ -3,7 +3,7 @@
 import { CHECKS, ofRate, ofRelays, verdictOf, wayOf } from '/page/check-verdict.js';
 import { tryRelays } from '/page/check-network.js';
 import { Rows } from '/page/check-rows.js';
-import { equal, test } from './harness.js';
+import { equal, eventually, test } from './harness.js';
 
 const all = (changes = {}) => ({ ...Object.fromEntries(CHECKS.map((check) => [check, 'good'])), ...changes });
 
@@ -39,4 +39,25 @@ test('rows say how each check went', () => {
   equal(rows.text.split('\n')[1], 'Camera: Does not work · Broken.');
   rows.reset();
   equal(rows.text.split('\n')[1], 'Camera: Not yet tested');
+});
+
+test('the devices that were chosen for calls are the ones that are tried', async ({ cleanup }) => {
+  localStorage.setItem('holdfast.choices', JSON.stringify({ camera: 'second-camera' }));
+  const frame = Object.assign(document.createElement('iframe'), { src: '/check/' });
+  cleanup(() => {
+    frame.remove();
+    localStorage.clear();
+  });
+  document.body.append(frame);
+  await new Promise((resolve) => frame.addEventListener('load', resolve, { once: true }));
+  const { contentWindow: view, contentDocument: page } = frame;
+  const asked = [];
+  view.navigator.mediaDevices.getUserMedia = async (wanted) => {
+    asked.push(wanted);
+    throw new view.DOMException('staged', 'NotReadableError');
+  };
+  await eventually(() => page.querySelectorAll('#checks li').length > 0, 'the page');
+  page.querySelector('#start').click();
+  await eventually(() => asked.length === 2, 'both are tried');
+  equal(asked.map(({ audio, video }) => [audio?.deviceId?.ideal, video?.deviceId?.ideal]), [[undefined, 'second-camera'], [undefined, undefined]]);
 });

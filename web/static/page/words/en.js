@@ -417,7 +417,7 @@ export default /** @type {const} */ ({
   'check.microphone': 'Microphone',
   'check.microphone.speak': 'Say something.',
   'check.microphone.good': 'You can be heard: {device}.',
-  'check.microphone.silent': 'Nothing was heard from {device}. Unmute it, or choose another microphone in the browser, and test again.',
+  'check.microphone.silent': 'Nothing was heard from {device}. Unmute it, or choose another microphone where you join, and test again.',
   'check.service': 'Connection to the service',
   'check.service.good': 'It answers after {time}.',
   'check.service.bad': 'It does not answer. Check your internet connection.',

@@ -18,11 +18,6 @@ export class ChatPanel {
   #field = find('#line', HTMLTextAreaElement);
   #to = find('#to', HTMLSelectElement);
   #badge = find('#unread', HTMLElement);
-  /**
-   * By the ids of lines that may still become sent.
-   * @type {Map<string, HTMLElement>}
-   */
-  #own = new Map();
   #unread = 0;
   #open = false;
   #last = '';
@@ -113,14 +108,13 @@ export class ChatPanel {
 
   /** @param {Line} line */
   #heard(line) {
-    const known = line.own ? this.#own.get(line.id) : undefined;
-    if (known) {
+    const known = line.own && this.#list.querySelector(`[data-sent-as="${CSS.escape(line.id)}"]`);
+    if (known instanceof HTMLElement) {
       known.dataset.state = line.state;
-      if (line.state === 'sent') this.#own.delete(line.id); // It changes no more.
       return;
     }
     const item = this.#add({ key: line.peer, ...line, name: line.own ? say('you') : line.name }, false);
-    if (line.own && line.state !== 'sent') this.#own.set(line.id, item);
+    if (line.own && line.state !== 'sent') item.dataset.sentAs = line.id;
   }
 
   /**

@@ -106,10 +106,11 @@ export class Menu {
   /** @param {KeyboardEvent} event */
   #onKey(event) {
     const at = [...this.#root.children].indexOf(/** @type {Element} */ (document.activeElement));
+    const right = this.#root.matches(':dir(rtl)') ? -1 : 1;
     /** @type {Record<string, () => void>} */
     const keys = {
-      ArrowDown: () => this.#focus(at + 1), ArrowRight: () => this.#focus(at + 1),
-      ArrowUp: () => this.#focus(at - 1), ArrowLeft: () => this.#focus(at - 1),
+      ArrowDown: () => this.#focus(at + 1), ArrowRight: () => this.#focus(at + right),
+      ArrowUp: () => this.#focus(at - 1), ArrowLeft: () => this.#focus(at - right),
       Home: () => this.#focus(0), End: () => this.#focus(-1), Escape: () => this.close(), Tab: () => this.close(),
     };
     if (!Object.hasOwn(keys, event.key)) return;

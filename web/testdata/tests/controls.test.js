@@ -7,6 +7,7 @@ import { foldControls } from '/page/fold.js';
 import { copyInvitation } from '/page/invitation.js';
 import { askToLeave } from '/page/leave-question.js';
 import { Lobby } from '/page/lobby.js';
+import { Menu } from '/page/menu.js';
 import { notice } from '/page/notices.js';
 import { listenForKeys } from '/page/shortcuts.js';
 import { say } from '/page/words.js';
@@ -170,13 +171,35 @@ test('one’s own line becomes sent, and is let go of when it is pushed out of s
   equal([own()[0].dataset.state, own().length], ['sending', 1]);
   hear('mine', true, 'sent');
   equal([own()[0].dataset.state, own().length], ['sent', 1]);
-  const line = new WeakRef(own()[0]);
+  hear('late', true, 'sending');
+  hear('late', true, 'failed');
+  equal(own()[1].dataset.state, 'failed');
+  hear('late', true, 'sent');
+  equal([own()[1].dataset.state, own().length], ['sent', 2], 'its echo came after all');
+  hear('lost', true, 'sending');
+  hear('lost', true, 'failed');
+  const lines = [...own()].map((line) => new WeakRef(line));
   for (let i = 0; i < 500; i++) hear(`line ${i}`, false, 'sent');
   equal([panel.querySelectorAll('.line').length, own().length], [500, 0]);
   await eventually(async () => {
     await gc({ execution: 'async' });
-    return line.deref() === undefined;
-  }, 'nothing holds the line', 10000);
+    return lines.every((line) => line.deref() === undefined);
+  }, 'nothing holds the lines', 10000);
+});
+
+test('arrows go through a menu in the direction in which it is written', ({ cleanup }) => {
+  for (const [dir, forward, back] of [['ltr', 'ArrowRight', 'ArrowLeft'], ['rtl', 'ArrowLeft', 'ArrowRight']]) {
+    const [home, stop] = [document.body.appendChild(document.createElement('main')), new AbortController()];
+    cleanup(() => { stop.abort(); home.remove(); });
+    home.dir = dir;
+    const button = home.appendChild(document.createElement('button'));
+    new Menu(home, 'reactions', stop.signal).toggle(button, 'Letters', [...'abc'].map((label) => ({ label, onSelect: () => {} })));
+    const after = (key) => {
+      press(key, document.activeElement);
+      return document.activeElement.textContent;
+    };
+    equal([forward, forward, back, 'ArrowDown', 'ArrowUp'].map(after).join(''), 'bcbcb', dir);
+  }
 });
 
 test('what is meant for one goes to nobody else, also when they leave', async (t) => {

@@ -71,6 +71,23 @@ async function allocates(server) {
   }
 }
 
+/**
+ * A hidden page draws next to nothing: what is measured then is measured again.
+ * @template T
+ * @param {() => Promise<T>} measure
+ * @param {EventTarget & {readonly hidden: boolean}} [page]
+ */
+export async function whileSeen(measure, page = document) {
+  const turned = () => new Promise((resolve) => { page.addEventListener('visibilitychange', resolve, { once: true }); });
+  for (;;) {
+    while (page.hidden) await turned();
+    let hid = false;
+    turned().then(() => { hid = true; });
+    const measured = await measure();
+    if (!hid) return measured;
+  }
+}
+
 /** A room of one's own, where one sends a picture to oneself. */
 export class Mirror {
   #sender = new Call({ audioSlots: 0, videoSlots: 0, simulcast: false });
@@ -101,8 +118,12 @@ export class Mirror {
   }
 
   /** @returns {Promise<{up: Rate, down: Rate}>} */
-  async rates() {
+  rates() {
     this.#receiver.setView([{ peer: this.#sender.peer, source: 'camera', width: 1280, height: 720 }]);
+    return whileSeen(() => this.#measure());
+  }
+
+  async #measure() {
     await passed(RISE_MS);
     const [before, began] = [await this.#counts(), performance.now()];
     await passed(MEASURED_MS);

@@ -1,7 +1,7 @@
 // What the figures of a check mean.
 
 import { CHECKS, ofRate, ofRelays, verdictOf, wayOf } from '/page/check-verdict.js';
-import { tryRelays } from '/page/check-network.js';
+import { tryRelays, whileSeen } from '/page/check-network.js';
 import { Rows } from '/page/check-rows.js';
 import { equal, eventually, test } from './harness.js';
 
@@ -29,6 +29,26 @@ test('ways to a relay', () => {
 test('a relay that does not answer, and an address that is none, do not work', async () => {
   const servers = [{ urls: ['turn:127.0.0.1:9?transport=tcp', 'turns:'], username: 'a', credential: 'b' }, { urls: 'stun:127.0.0.1:9' }];
   equal(await tryRelays(servers), [{ way: 'TCP', works: false }, { way: 'TLS', works: false }]);
+});
+
+test('what is measured while the page is hidden does not count', async () => {
+  const page = Object.assign(new EventTarget(), { hidden: true });
+  const turn = (hidden) => {
+    page.hidden = hidden;
+    page.dispatchEvent(new Event('visibilitychange'));
+  };
+  const ends = [];
+  const measured = whileSeen(() => new Promise((resolve) => ends.push(resolve)), page);
+  await null;
+  equal(ends.length, 0, 'not while it is hidden');
+  turn(false);
+  await eventually(() => ends.length === 1, 'once it is seen');
+  turn(true);
+  turn(false);
+  ends[0]('too little');
+  await eventually(() => ends.length === 2, 'again, as it was hidden for a moment');
+  ends[1]('enough');
+  equal(await measured, 'enough');
 });
 
 test('rows say how each check went', () => {

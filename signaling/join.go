@@ -122,15 +122,7 @@ func (s *session) spend() error {
 // arriveCounted charges rooms with nobody else to their quota. Beyond it only rooms that the store knows are joined.
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	spent := s.server.meter.open(*s.spends)
-	if spent != nil {
-		limited, cancel := context.WithTimeout(ctx, s.server.config.JoinBudget)
-		stands, err := s.stands(limited)
-		cancel()
-		if err == nil && !stands {
-			return nil, spent
-		}
-	}
-	link, err := s.arrive(ctx)
+	link, err := s.arrive(ctx, spent)
 	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetResumed()) {
 		s.server.meter.reopen(*s.spends)
 	}
@@ -214,12 +206,12 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	return who, nil
 }
 
-// arrive places the room and attaches within the budget; running out is retryable.
-func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
+// arrive places the room and attaches within the budget; running out is retryable. spent is a quota of rooms, or nil.
+func (s *session) arrive(ctx context.Context, spent error) (*sfulink.Link, error) {
 	life, drop := context.WithCancel(ctx)
 	s.drop = drop
 	budget := time.AfterFunc(s.server.config.JoinBudget, drop)
-	link, err := s.arriveWithin(life)
+	link, err := s.arriveWithin(life, spent)
 	if expired := !budget.Stop(); expired && err == nil {
 		link.Close()
 		err = life.Err()
@@ -234,10 +226,10 @@ func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 	return link, nil
 }
 
-func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
+func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link, error) {
 	s.unreserved = !s.server.openings.Allow(s.who.Identity)
 	defer func() { s.unreserved = false }()
-	if err := s.mayEnter(ctx); err != nil {
+	if err := s.mayEnter(ctx, spent); err != nil {
 		return nil, err
 	}
 	opening := s.opening(pin.Pin{})

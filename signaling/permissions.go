@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -63,13 +64,21 @@ func (s *session) rename(m *wire.Rename) error {
 	return nil
 }
 
-// mayEnter demands roomCreate where there is no pin, if so configured.
-func (s *session) mayEnter(ctx context.Context) error {
-	if !s.server.config.DemandRoomCreate || s.who.RoomCreate || s.server.hub.has(s.who.Room) {
+// Less than the budget of a join, which goes on without an answer.
+const standsLimit = 2 * time.Second
+
+// mayEnter demands a quota of rooms that is not spent and, if so configured, roomCreate where there is no pin.
+func (s *session) mayEnter(ctx context.Context, spent error) error {
+	create := s.server.config.DemandRoomCreate && !s.who.RoomCreate && !s.server.hub.has(s.who.Room)
+	if spent == nil && !create {
 		return nil
 	}
 	open, err := s.stands(ctx)
 	switch {
+	case spent != nil && err == nil && !open:
+		return spent
+	case !create:
+		return nil
 	case open, err != nil && s.resumes: // running calls need no store
 		return nil
 	case err != nil:
@@ -83,6 +92,8 @@ func (s *session) mayEnter(ctx context.Context) error {
 
 // stands reports whether the room has a pin.
 func (s *session) stands(ctx context.Context) (stands bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, standsLimit)
+	defer cancel()
 	err = s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
 		stands = true
 		return nil

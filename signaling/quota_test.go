@@ -164,6 +164,34 @@ func TestNewRoomsAreCounted(t *testing.T) {
 	e.join("1", "Grace")
 }
 
+// TestAStoreThatHangsLeavesTimeToJoin: whether a room stands is asked within the budget, and not for all of it.
+func TestAStoreThatHangsLeavesTimeToJoin(t *testing.T) {
+	const budget = 8 * time.Second
+	within := func(t *testing.T, join func()) {
+		t.Helper()
+		before := time.Now()
+		if join(); time.Since(before) >= budget {
+			t.Errorf("that took %v, and a client waits for 12 s", time.Since(before))
+		}
+	}
+	t.Run("beyond a quota", func(t *testing.T) {
+		r, _, e := lobbyWith(t, func(c *Config) {
+			c.JoinBudget, c.Quotas = budget, Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 1}}}
+		})
+		r.placer.set("other", r.node("sfu-2").pin(firstEpoch))
+		e.join("lobby", "Eve")
+		r.placer.hang()
+		within(t, func() { e.join("other", "Eve") })
+	})
+	t.Run("a resume that may open no room", func(t *testing.T) {
+		r, _, e := lobby(t)
+		_, joined := e.join("lobby", "Ada")
+		other := r.signalingNode(func(c *Config) { c.JoinBudget, c.DemandRoomCreate = budget, true })
+		r.placer.hang()
+		within(t, func() { other.resume(joined.Resume, 2) })
+	})
+}
+
 func TestOffersOfOneIdentityAreCounted(t *testing.T) {
 	_, _, e := lobbyWith(t, func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
 	for i := range 4 {

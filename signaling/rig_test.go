@@ -173,6 +173,7 @@ type fakePlacer struct {
 	opens   int
 	notes   map[string]string // of all rooms, by room and name
 	reads   int               // of pins
+	hangs   bool              // pins are not read before the reader gives up
 	deadly  ring.RoomID       // to ask about it panics
 	doors   doors             // nil: everybody is let in
 	hasDoor bool              // who is placed hears of a door
@@ -221,6 +222,12 @@ func (p *fakePlacer) Notes(_ context.Context, room ring.RoomID, names ...string)
 		texts[i] = p.notes[string(room)+"/"+name]
 	}
 	return texts, nil
+}
+
+func (p *fakePlacer) hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hangs = true
 }
 
 func (p *fakePlacer) set(room ring.RoomID, to pin.Pin) {
@@ -299,11 +306,15 @@ func (p *fakePlacer) Ping(context.Context) error {
 	return p.fail
 }
 
-func (p *fakePlacer) Pins(_ context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
+func (p *fakePlacer) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	p.mu.Lock()
 	p.reads++
-	fail := p.fail
+	fail, hangs := p.fail, p.hangs
 	p.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if fail != nil {
 		return fail
 	}

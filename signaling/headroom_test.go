@@ -163,6 +163,36 @@ func TestPeopleAreToldThatNobodyHasHeadroom(t *testing.T) {
 	}
 }
 
+// TestPeopleAreToldThatNobodyTakesTheirRoom: the node that a live move led to refused it, and no other has headroom.
+func TestPeopleAreToldThatNobodyTakesTheirRoom(t *testing.T) {
+	r, _, two, e := lobbyAndSpare(t)
+	r.placer.again = func(pin.Pin) (pin.Pin, error) { return pin.Pin{}, &orchestrator.NoHeadroomError{} }
+	two.set(func() {
+		two.refuse = func(*control.Attach) *control.Refused {
+			return &control.Refused{Code: control.Refusal_REFUSAL_NO_HEADROOM}
+		}
+	})
+	ada, _ := e.join("lobby", "Ada")
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.Hub().MovedLive(t.Context(), "lobby", two.pin(firstEpoch+1))
+	testkit.Eventually(t, "some attempts", func() bool { return len(two.attached()) >= 5 })
+	two.set(func() { two.refuse = nil })
+	told := 0
+	for {
+		switch m := ada.next().(type) {
+		case *wire.Error:
+			if told++; m.Code != wire.CodeNoCapacity || !m.Retryable {
+				t.Errorf("told %+v", m)
+			}
+		case *wire.Restart:
+			if told != 1 {
+				t.Errorf("told %d times, want once", told)
+			}
+			return
+		}
+	}
+}
+
 // A node near its ceiling holds pictures back: clients are told when that changes, and whoever joins meanwhile.
 func TestPeopleAreToldThatPicturesAreHeldBack(t *testing.T) {
 	_, n, e := lobby(t)

@@ -72,14 +72,22 @@ func (s *session) reach(ctx context.Context) {
 	ctx, s.drop = context.WithCancel(ctx)
 	opening := s.opening(s.pin)
 	s.work(func() {
-		r := reached{number: opening}
+		r, told := reached{number: opening}, false
 		for tries := 0; ; tries++ {
 			r.link, r.err = s.attach(ctx, opening)
 			if r.err == nil {
 				break
 			}
 			s.log.Debug("not attached", "node", opening.Pin.Node, "tries", tries+1, "error", r.err)
-			if final(r.err) || errors.Is(s.lookAgain(ctx, opening.Pin, opening.Expect, r.err, tries), errElsewhere) || !s.pause(ctx, tries) {
+			if final(r.err) {
+				break
+			}
+			why := s.lookAgain(ctx, opening.Pin, opening.Expect, r.err, tries)
+			if lacksHeadroom(why) && !told {
+				told = true
+				s.socket.send(faultOf(why))
+			}
+			if errors.Is(why, errElsewhere) || !s.pause(ctx, tries) {
 				break
 			}
 		}

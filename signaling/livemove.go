@@ -113,10 +113,10 @@ func (s *session) tellLate(event *control.PeerEvent, ok bool) {
 
 // migrated also tells the node of a live move: the former one serves until all came.
 func (s *session) migrated(m *wire.Migrated) {
-	s.server.hub.arrived(s, s.pin.Boot)
 	if m.Epoch != s.pin.Fence.Epoch {
 		return
 	}
+	s.server.hub.arrived(s, s.pin.Boot)
 	s.logMigrated(m)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it

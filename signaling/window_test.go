@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 var (
@@ -85,6 +87,28 @@ func TestAMoveIsToldAWindowAtATime(t *testing.T) {
 		}
 		if left := windowsLeft(h); sum != 200 || left != 0 {
 			t.Fatalf("%d of 200 were told, and %d windows are left", sum, left)
+		}
+	})
+}
+
+// TestAnEarlierMoveFreesNoPlace: a client that tells of another epoch is still on its way.
+func TestAnEarlierMoveFreesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, all := crowd(1, map[ring.RoomID]int{"small": 1})
+		s := all["small"][0]
+		s.server = &Server{pathLogs: loglimit.New(0, 1), hub: h, parts: Parts{Views: newFakeViews()}}
+		s.log = slog.New(slog.DiscardHandler)
+		h.Moved(t.Context(), "small", pinAfter)
+		s.pin = pinAfter
+		for _, epoch := range []uint64{1, 7} {
+			s.migrated(&wire.Migrated{Epoch: epoch, How: wire.HowRestart})
+			if windowsLeft(h) != 1 {
+				t.Errorf("its word of epoch %d counts for epoch 2", epoch)
+			}
+		}
+		s.migrated(&wire.Migrated{Epoch: 2, How: wire.HowRestart})
+		if windowsLeft(h) != 0 {
+			t.Error("it has arrived, and counts as on its way")
 		}
 	})
 }

@@ -73,14 +73,15 @@ type Balancer struct {
 	backends []*backend
 	next     atomic.Uint64
 	refusals *loglimit.Limiter
+	failures *loglimit.Limiter // of backends
 }
 
 // Strangers cause them.
-const refusalLogsPerSecond, refusalLogBurst = 1, 10
+const failureLogsPerSecond, failureLogBurst = 1, 10
 
 // New needs a valid configuration.
 func New(cfg Config, log *slog.Logger) *Balancer {
-	b := &Balancer{cfg: cfg, log: log, refusals: loglimit.New(refusalLogsPerSecond, refusalLogBurst)}
+	b := &Balancer{cfg: cfg, log: log, refusals: loglimit.New(failureLogsPerSecond, failureLogBurst), failures: loglimit.New(failureLogsPerSecond, failureLogBurst)}
 	for _, address := range cfg.Backends {
 		b.backends = append(b.backends, newBackend(address, cfg.CheckEvery > 0))
 	}
@@ -138,6 +139,12 @@ func (b *Balancer) refuse(conn net.Conn) {
 	conn.Close()
 }
 
+func (b *Balancer) fail(what string, why ...any) {
+	if unlogged, ok := b.failures.Next(); ok {
+		b.log.Warn(what, append(why, "unlogged", unlogged)...)
+	}
+}
+
 const handshakeLimit = 5 * time.Second
 
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
@@ -152,7 +159,7 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	server, end, err := b.dial(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			b.log.Warn("no backend answers", "error", err)
+			b.fail("no backend answers", "error", err)
 		}
 		return
 	}
@@ -162,7 +169,7 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	if b.cfg.ProxyProtocol {
 		_ = server.SetWriteDeadline(time.Now().Add(b.cfg.DialTimeout))
 		if _, err := proxyproto.HeaderProxyFromAddrs(2, client.RemoteAddr(), client.LocalAddr()).WriteTo(server); err != nil {
-			b.log.Warn("a backend takes nothing", "backend", server.RemoteAddr().String(), "error", err)
+			b.fail("a backend takes nothing", "backend", server.RemoteAddr().String(), "error", err)
 			return
 		}
 		_ = server.SetWriteDeadline(time.Time{})

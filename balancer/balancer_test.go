@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -175,6 +176,24 @@ func TestADeadBackendIsPassedOver(t *testing.T) {
 		if got := greeting(t, address); got != "alive" {
 			t.Errorf("greeted by %q", got)
 		}
+	}
+}
+
+// TestBackendsThatAreDownAreLoggedAFewTimes: strangers choose how often they connect.
+func TestBackendsThatAreDownAreLoggedAFewTimes(t *testing.T) {
+	const connections = 200
+	var said bytes.Buffer
+	cfg := DefaultConfig()
+	cfg.Backends = []string{deadAddress(t)}
+	b := New(cfg, slog.New(slog.NewTextHandler(&said, nil)))
+	before := time.Now()
+	for range connections {
+		client, _ := net.Pipe()
+		b.carry(t.Context(), client)
+	}
+	most := failureLogBurst + int(time.Since(before).Seconds())*failureLogsPerSecond + 1
+	if lines := strings.Count(said.String(), "no backend answers"); lines == 0 || lines > most {
+		t.Errorf("%d connections made %d lines, want %d at most", connections, lines, most)
 	}
 }
 

@@ -176,7 +176,7 @@ func (m *master) send(ctx context.Context, batch []*claim) {
 	for i, c := range batch {
 		asks[i] = c.queue(ctx, m.keys, pipe)
 	}
-	in := m.readMarker(ctx, pipe)
+	marker := m.readMarker(ctx, pipe)
 	var now *redis.TimeCmd
 	if m.clock.isOld() {
 		now = pipe.Time(ctx)
@@ -188,8 +188,9 @@ func (m *master) send(ctx context.Context, batch []*claim) {
 	if now != nil && now.Err() == nil {
 		m.clock.learn(now.Val().UnixMicro())
 	}
+	in := m.incarnationOf(marker.Result())
 	for i, c := range batch {
 		c.answer = asks[i].answer()
-		c.answer.in = in(c.room)
+		c.answer.in = in
 	}
 }

@@ -272,14 +272,14 @@ func FuzzMarker(f *testing.F) {
 	f.Add("", ".x")
 	f.Fuzz(func(t *testing.T, run, marker string) {
 		m := &master{}
-		if m.incarnationOf(nil, marker, nil) != 0 {
+		if m.incarnationOf(marker, nil) != 0 {
 			t.Fatal("a marker was believed before the process was known")
 		}
 		m.run.Store(&run)
-		if known := m.incarnationOf(nil, marker, nil) != 0; known != strings.HasPrefix(marker, run+".") {
+		if known := m.incarnationOf(marker, nil) != 0; known != strings.HasPrefix(marker, run+".") {
 			t.Fatalf("marker %q of process %q is believed: %v", marker, run, known)
 		}
-		if m.incarnationOf(nil, marker, errors.New("x")) != 0 {
+		if m.incarnationOf(marker, errors.New("x")) != 0 {
 			t.Fatal("an error was believed")
 		}
 	})

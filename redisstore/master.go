@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
@@ -36,22 +34,12 @@ type master struct {
 	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	share  atomic.Pointer[share] // nil: unknown
-	cold   atomic.Bool           // the last ping failed
-	silent atomic.Bool           // its incarnation was not to be had
-	left   atomic.Bool           // the Cluster lists it no more
+	marker atomic.Pointer[string] // key; nil: unknown
+	cold   atomic.Bool            // the last ping failed
+	silent atomic.Bool            // its incarnation was not to be had
+	left   atomic.Bool            // the Cluster lists it no more
 	claims batcher
 	clock  clock
-}
-
-// share is what a master has to keep. Slots may come without their pins, so an incarnation is of these slots.
-type share struct {
-	marker string   // key
-	slots  *slotSet // nil: all
-}
-
-func (s *share) has(room ring.RoomID) bool {
-	return s != nil && (s.slots == nil || s.slots.has(slotOf(escape(string(room)))))
 }
 
 var errBroke = errors.New("the store's reply broke its reading")
@@ -110,61 +98,49 @@ func isReply(err error) bool {
 }
 
 // incarnationOf is 0 unless the marker names the process.
-func (m *master) incarnationOf(slots *slotSet, marker string, err error) pin.Incarnation {
+func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
 		return 0
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(marker))
-	if slots != nil {
-		_, _ = sum.Write(slots[:])
-	}
 	return pin.Incarnation(max(sum.Sum64(), 1))
 }
 
-// readMarker's function returns the incarnation of a write to a room; 0 if the room's slot was not known to be here.
-func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) func(ring.RoomID) pin.Incarnation {
-	of := m.share.Load()
-	if of == nil {
-		return func(ring.RoomID) pin.Incarnation { return 0 }
+func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
+	if key := m.marker.Load(); key != nil {
+		return pipe.Get(ctx, *key)
 	}
-	marker := pipe.Get(ctx, of.marker)
-	in := sync.OnceValue(func() pin.Incarnation { return m.incarnationOf(of.slots, marker.Val(), marker.Err()) })
-	return func(room ring.RoomID) pin.Incarnation {
-		if !of.has(room) {
-			return 0
-		}
-		return in()
-	}
+	return redis.NewStringResult("", errNoMarker)
 }
 
 // GETEX PERSIST is a write: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
-	of := m.share.Load()
-	if of == nil {
+	key := m.marker.Load()
+	if key == nil {
 		return 0, errNoMarker
 	}
-	marker, err := m.client.GetEx(ctx, of.marker, 0).Result()
-	if g := m.incarnationOf(of.slots, marker, err); g != 0 {
+	marker, err := m.client.GetEx(ctx, *key, 0).Result()
+	if g := m.incarnationOf(marker, err); g != 0 {
 		return g, nil
 	}
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return 0, fmt.Errorf("read the incarnation: %w", err)
 	}
-	return m.renew(ctx, of)
+	return m.renew(ctx, *key)
 }
 
-func (m *master) renew(ctx context.Context, of *share) (pin.Incarnation, error) {
+func (m *master) renew(ctx context.Context, key string) (pin.Incarnation, error) {
 	run, _, err := runOf(m.client.Info(ctx, "server"))
 	if err != nil {
 		return 0, err
 	}
 	m.run.Store(&run)
 	nonce := fmt.Sprintf("%016x", pin.NewNonce())
-	marker, err := m.client.Eval(ctx, renewScript, []string{of.marker}, run+".", nonce).Text()
+	marker, err := m.client.Eval(ctx, renewScript, []string{key}, run+".", nonce).Text()
 	if err != nil {
 		return 0, fmt.Errorf("begin an incarnation: %w", err)
 	}
-	return m.incarnationOf(of.slots, marker, nil), nil
+	return m.incarnationOf(marker, nil), nil
 }

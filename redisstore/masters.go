@@ -64,7 +64,7 @@ func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) er
 	if s.cluster == nil {
 		return err
 	}
-	if m, unknown := s.masterOf(ctx, room); unknown == nil && m.silent.Load() && m.share.Load().has(room) {
+	if m, unknown := s.masterOf(ctx, room); unknown == nil && m.silent.Load() {
 		return fmt.Errorf("%w: %w", pin.ErrUnreachable, err)
 	}
 	return err
@@ -87,7 +87,7 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	var all []pin.Incarnation
 	err := s.cluster.ForEachMaster(limited, func(_ context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
-		if m == nil || m.share.Load() == nil {
+		if m == nil || m.marker.Load() == nil {
 			return nil // it owns no slot
 		}
 		return m.borne("an incarnation broke its reading", func() error {
@@ -116,7 +116,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Store) locate(ctx context.Context) error {
 	var ask redis.ClusterCmdable = s.cluster
 	for _, m := range s.masters.all() {
-		if m.share.Load() != nil && !m.silent.Load() {
+		if m.marker.Load() != nil && !m.silent.Load() {
 			ask = m.client
 			break
 		}
@@ -131,7 +131,7 @@ func (s *Store) locate(ctx context.Context) error {
 
 // relocate keeps servers that left, as go-redis may use their clients again.
 func (s *Store) relocate(slots []redis.ClusterSlot) {
-	shares, listed := make(map[string]*slotSet), make(map[string]bool)
+	lowest, listed := make(map[string]int), make(map[string]bool)
 	for _, part := range slots {
 		for _, node := range part.Nodes {
 			listed[node.Addr] = true
@@ -140,24 +140,22 @@ func (s *Store) relocate(slots []redis.ClusterSlot) {
 			continue
 		}
 		address := part.Nodes[0].Addr
-		for slot := max(part.Start, 0); slot <= min(part.End, slotCount-1); slot++ {
-			if shares[address] == nil {
-				shares[address] = &slotSet{}
-			}
-			shares[address].add(slot)
+		if at, ok := lowest[address]; !ok || part.Start < at {
+			lowest[address] = part.Start
 		}
 	}
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
 	for address, m := range s.masters.byAddress {
 		m.left.Store(len(listed) > 0 && !listed[address])
-		slots := shares[address]
-		if slots == nil {
-			m.share.Store(nil)
+		slot, owns := lowest[address]
+		if !owns {
+			m.marker.Store(nil)
 			continue
 		}
-		if now := m.share.Load(); now == nil || *now.slots != *slots {
-			m.share.Store(&share{marker: s.keys.markerIn(slots.lowest()), slots: slots})
+		key := s.keys.markerIn(slot)
+		if now := m.marker.Load(); now == nil || *now != key {
+			m.marker.Store(&key)
 		}
 	}
 }
@@ -208,19 +206,6 @@ func (s *Store) renewMarkers(ctx context.Context) {
 }
 
 const slotCount = 16384
-
-type slotSet [slotCount / 8]byte
-
-func (s *slotSet) add(slot int)      { s[slot/8] |= 1 << (slot % 8) }
-func (s *slotSet) has(slot int) bool { return s[slot/8]&(1<<(slot%8)) != 0 }
-
-func (s *slotSet) lowest() int {
-	slot := 0
-	for !s.has(slot) {
-		slot++
-	}
-	return slot
-}
 
 // The first number whose hash tag is in the slot.
 func (k keyspace) markerIn(slot int) string {

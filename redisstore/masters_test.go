@@ -31,7 +31,7 @@ func TestAServerThatLeftTheClusterIsForgotten(t *testing.T) {
 			t.Errorf("%s: the store's time is off by %v", when, off)
 		}
 		got := store.masters.all()
-		if len(got) != len(all) || slices.ContainsFunc(all, func(m *master) bool { return !slices.Contains(got, m) || m.share.Load() == nil }) {
+		if len(got) != len(all) || slices.ContainsFunc(all, func(m *master) bool { return !slices.Contains(got, m) || m.marker.Load() == nil }) {
 			t.Errorf("%s: %d servers are cared for, want %d with markers", when, len(got), len(all))
 		}
 	}

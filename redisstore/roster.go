@@ -129,10 +129,10 @@ func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, erro
 func (m *master) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	pipe := m.client.Pipeline()
 	question := queueRoster(ctx, pipe, m.keys.rosterKeys(room))
-	in := m.readMarker(ctx, pipe)
+	marker := m.readMarker(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
 	found, err := question.read(room)
-	found.In = in(room)
+	found.In = m.incarnationOf(marker.Result())
 	return found, err
 }
 

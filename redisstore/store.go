@@ -93,7 +93,8 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 		}
 		return redis.NewClient(at.options)
 	})
-	s.sole.share.Store(&share{marker: cluster + markerName})
+	key := cluster + markerName
+	s.sole.marker.Store(&key)
 	s.client = s.sole.client
 	return s, nil
 }

@@ -125,14 +125,14 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted str
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys, room, raw, next, noted, m.clock.latest(ctx))
-	in := m.readMarker(ctx, pipe)
+	marker := m.readMarker(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
 	answer, err := swappedBy(script)
 	if err != nil {
 		return swapped{}, err
 	}
 	m.clock.learn(answer.micros)
-	answer.in = in(room)
+	answer.in = m.incarnationOf(marker.Result())
 	return answer, nil
 }
 

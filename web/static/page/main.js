@@ -123,7 +123,10 @@ async function join(name, room, encrypts = lobby.encrypts) {
   waits = null;
   if (!loading) {
     // Until 2026 browsers kept in mind that a module could not be had, as long as the page was open.
-    if (lacked && await isThere('./stage.js')) location.reload();
+    if (lacked && await isThere('./stage.js')) {
+      remember(room);
+      location.reload();
+    }
     lacked = true;
     end(ofCall({ code: 'unreachable', message: '' }));
     return;
@@ -142,7 +145,9 @@ async function join(name, room, encrypts = lobby.encrypts) {
     stage.take(joining, { videoSlots, encryption, key });
     follow(joining, encryption);
     await enter(joining, name, room);
-    if (call === joining) remember(room);
+    if (call !== joining) return;
+    if (encrypts) keys.delete('');
+    remember(room);
   } catch (error) {
     if (call !== joining) return;
     // Anything but a CallError is a fault of ours.
@@ -255,7 +260,6 @@ async function enter(joining, name, room) {
  */
 function keyOf(room) {
   const key = keys.get(room) || keys.get('') || newSecret();
-  keys.delete('');
   keys.set(room, key);
   history.replaceState({ ...history.state, key, keyRoom: room }, '');
   return key;
@@ -269,7 +273,7 @@ function remember(room) {
   const address = new URL(location.href);
   if (address.searchParams.get('room') === room) return;
   address.searchParams.set('room', room);
-  history.replaceState({ ...history.state, host }, '', address);
+  history.replaceState({ ...history.state, host, keyRoom: history.state?.keyRoom || linkRoom }, '', address);
 }
 
 /**

@@ -106,7 +106,7 @@ export class Menu {
   /** @param {KeyboardEvent} event */
   #onKey(event) {
     const at = [...this.#root.children].indexOf(/** @type {Element} */ (document.activeElement));
-    const right = this.#root.matches(':dir(rtl)') ? -1 : 1;
+    const right = getComputedStyle(this.#root).direction === 'rtl' ? -1 : 1;
     /** @type {Record<string, () => void>} */
     const keys = {
       ArrowDown: () => this.#focus(at + 1), ArrowRight: () => this.#focus(at + right),

@@ -45,6 +45,16 @@ test('a key that is kept over a reload, or stands in the link, is that of its ro
   equal(opened.$('#encrypt').checked, false, 'a room that was entered without one');
 });
 
+test('the key of a link stays that of its room where another one is entered in the clear', async (t) => {
+  let opened = await openPage(t, {}, { key: 'a'.repeat(43) });
+  ok(opened.$('#encrypt').checked, 'the key of the link');
+  opened.$('#encrypt').click();
+  opened.$('#room').value = 'another';
+  await enter(opened);
+  opened = await opened.reload();
+  equal(opened.$('#encrypt').checked, false, 'after a reload');
+});
+
 test('what is found before one is in the call again is said there, and what passed is not', async (t) => {
   const opened = await openPage(t);
   const { cluster, view, $, notices } = opened;

@@ -40,6 +40,7 @@ let call = null;
 let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
 let parts = null;
+/** Whether it could not be loaded once. */
 let lacked = false;
 
 addEventListener('pagehide', () => {
@@ -122,7 +123,7 @@ async function join(name, room, encrypts = lobby.encrypts) {
   if (waits !== attempt) return; // Cancelled.
   waits = null;
   if (!loading) {
-    // Until 2026 browsers kept in mind that a module could not be had, as long as the page was open.
+    // Some browsers, as Chromium 150, keep in mind that a module could not be had, as long as the page is open.
     if (lacked && await isThere('./stage.js')) {
       remember(room);
       location.reload();

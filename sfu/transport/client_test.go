@@ -2,19 +2,16 @@ package transport
 
 import (
 	"bytes"
-	"crypto"
-	"crypto/x509"
-	"encoding/hex"
+	"crypto/sha256"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pion/dtls/v3"
-	"github.com/pion/dtls/v3/pkg/crypto/fingerprint"
 	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
 	"github.com/pion/rtp"
 	"github.com/pion/srtp/v3"
@@ -231,25 +228,24 @@ func newClient(t testing.TB, transport *Transport, w *wire, owner string) *clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := x509.ParseCertificate(certificate.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := fingerprint.Fingerprint(parsed, crypto.SHA256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash, err := hex.DecodeString(strings.ReplaceAll(text, ":", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, server, shaken := newServer(t, transport, w, owner, certificate)
+	c.connect(server, shaken)
+	return c
+}
+
+// newServer opens a connection whose offer names the certificate, and a client that shakes hands with it as DTLS server
+// once it is checked.
+func newServer(t testing.TB, transport *Transport, w *wire, owner string, certificate tls.Certificate) (*client, *dtls.Conn, chan error) {
+	t.Helper()
+	hash := sha256.Sum256(certificate.Certificate[0])
 	c := &client{t: t, wire: w, got: &recorder{streams: map[uint32]int{}}, Buffer: packetio.NewBuffer(), answers: make(chan *stun.Message, 1024), media: make(chan []byte, 1024)}
 	from, arriving := w.address()
 	c.from = from
 	go c.sort(arriving)
 	t.Cleanup(func() { _ = arriving.Close() })
+	var err error
 	c.conn, err = transport.Open(Config{
-		Handler: c.got, Owner: owner, Ufrag: "theirs", Password: theirPassword, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash},
+		Handler: c.got, Owner: owner, Ufrag: "theirs", Password: theirPassword, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash[:]},
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -264,8 +260,7 @@ func newClient(t testing.TB, transport *Transport, w *wire, owner string) *clien
 	shaken := make(chan error, 1)
 	go func() { shaken <- server.HandshakeContext(t.Context()) }()
 	t.Cleanup(func() { _ = server.Close(); _ = c.Close(); <-shaken })
-	c.connect(server, shaken)
-	return c
+	return c, server, shaken
 }
 
 // connect checks once and waits for DTLS.

@@ -44,14 +44,21 @@ function layer(rid, scaleResolutionDownBy, maxBitrate, active = true) {
 }
 
 /**
+ * Gives the sender the layers for pictures of that size, if it has others now and sends in layers at all.
  * @param {RTCRtpSender} sender
- * @param {MediaStreamTrack} track
+ * @param {{width?: number, height?: number}} size of the camera's picture; empty when unknown
+ * @returns {Promise<boolean>} whether anything changed
  */
-export async function fitLayers(sender, track) {
+export async function fitLayers(sender, { width = 0, height = 0 }) {
   const parameters = sender.getParameters();
-  if (!(parameters.encodings?.length > 1)) return;
-  const { width = 0, height = 0 } = track.getSettings();
+  if (!(parameters.encodings?.length > 1)) return false;
   const wanted = new Map(layersFor(width, height).map((layer) => [layer.rid, layer]));
-  for (const encoding of parameters.encodings) Object.assign(encoding, wanted.get(encoding.rid ?? ''));
-  await sender.setParameters(parameters);
+  let changed = false;
+  for (const encoding of parameters.encodings) {
+    const before = JSON.stringify(encoding);
+    Object.assign(encoding, wanted.get(encoding.rid ?? ''));
+    changed ||= JSON.stringify(encoding) !== before;
+  }
+  if (changed) await sender.setParameters(parameters);
+  return changed;
 }

@@ -81,7 +81,10 @@ export class Media extends EventTarget {
       people,
       prepares,
       stalled: (silentMs) => emit(this, 'stalled', { epoch: this.#epoch, silentMs }),
-      looked: (transport, stats) => this.#tellWay(transport, wayOf(stats.transport.path)),
+      looked: (transport, stats) => {
+        this.#tellWay(transport, wayOf(stats.transport.path));
+        transport.fitCamera(stats);
+      },
       remedy: (remedy) => this.#repairs.remedy(remedy),
     });
     this.#faults = new AnswerFaults(options.faults);

@@ -2,7 +2,7 @@
 
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number, codec: string}} InboundStats */
-/** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
+/** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number, sourceWidth: number, sourceHeight: number}} OutboundStats the source's size is that of the track's pictures before they are scaled; 0 when unknown */
 /** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number, path: Path}} TransportStats */
 /** @typedef {{protocol: string, relayed: boolean, address: string}} Path how packets go: `address` is the node's, or the relay's where it hides that */
 /**
@@ -39,9 +39,10 @@ function inboundOf(entry) {
 
 /**
  * @param {any} entry
+ * @param {any} source the entry of what is encoded, if the browser has one
  * @returns {OutboundStats}
  */
-function outboundOf(entry) {
+function outboundOf(entry, source) {
   return {
     mid: text(entry.mid),
     rid: text(entry.rid),
@@ -54,6 +55,8 @@ function outboundOf(entry) {
     framesEncoded: number(entry.framesEncoded),
     frameWidth: number(entry.frameWidth),
     frameHeight: number(entry.frameHeight),
+    sourceWidth: number(source?.width),
+    sourceHeight: number(source?.height),
   };
 }
 
@@ -93,7 +96,7 @@ export function readStats(report) {
       addInbound(stats.inbound, { ...inboundOf(entry), codec });
       stats.received.set(number(entry.ssrc), number(entry.packetsReceived));
     }
-    if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry));
+    if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry, entries.get(entry.mediaSourceId)));
     if (entry.type === 'remote-inbound-rtp') stats.sentLoss = Math.max(stats.sentLoss, number(entry.fractionLost));
     if (entry.type === 'transport') {
       const certificate = entries.get(entry.remoteCertificateId);

@@ -237,7 +237,7 @@ export class Transport extends EventTarget {
     if (!sender) return;
     this.#given.set(source, track);
     try {
-      if (source === 'camera' && track) await fitLayers(sender, track).catch(() => {}); // Wrong layers are better than no picture.
+      if (source === 'camera' && track) await fitLayers(sender, track.getSettings()).catch(() => {}); // Wrong layers are better than no picture.
       if (this.#given.get(source) !== track) return; // It was muted or replaced meanwhile.
       await sender.replaceTrack(track);
     } catch (error) {
@@ -246,6 +246,21 @@ export class Transport extends EventTarget {
     } finally {
       this.#outdate(); // The prepared offer may describe other layers.
     }
+  }
+
+  /**
+   * Fits the camera's layers to the size that its pictures have. What the track said when it was given may be missing, as for a
+   * virtual background, or changed since, by `applyConstraints` or because a phone was turned.
+   * @param {import('./stats.js').Stats} stats of this connection
+   */
+  async fitCamera({ outbound }) {
+    const camera = this.#senders.get('camera');
+    const track = this.#given.get('camera');
+    if (!camera || !track) return;
+    const measured = outbound.find(({ mid, sourceWidth }) => mid === camera.mid && sourceWidth > 0);
+    const size = measured ? { width: measured.sourceWidth, height: measured.sourceHeight } : track.getSettings();
+    // The next look finds what cannot be set now.
+    if (await fitLayers(camera.sender, size).catch(() => false)) this.#outdate();
   }
 
   /**

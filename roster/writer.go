@@ -25,6 +25,8 @@ const (
 	maxPeers = 5000
 	// Unwritten leaves of a room.
 	maxGone = 1000
+	// A roster lives for an hour after a write, as its pin does, and pins are prolonged every 10 minutes.
+	prolongAfter = 20 * time.Minute
 )
 
 var errUnwritten = errors.New("not every roster was written")
@@ -60,7 +62,8 @@ type Book struct {
 	peers   map[string]Peer
 	changed map[string]bool
 	gone    map[string]Leave
-	written uint64 // Seq
+	written uint64    // Seq
+	at      time.Time // of that write; zero: never
 	door    string
 	whole   bool // all is due
 	settled bool
@@ -183,6 +186,20 @@ func (w *Writer) Renew(room ring.RoomID) {
 	}
 }
 
+// Prolong keeps a room's roster in the store: any write does, so one that was written lately is left alone.
+func (w *Writer) Prolong(room ring.RoomID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.books[room]
+	if b == nil {
+		return
+	}
+	// The wall clock goes on in a suspended machine, as the store's does. It may also be set back.
+	if age := time.Now().Round(0).Sub(b.at.Round(0)); age < 0 || age >= prolongAfter {
+		w.due(b)
+	}
+}
+
 // Touch writes an unchanged room.
 func (w *Writer) Touch(room ring.RoomID) {
 	w.mu.Lock()
@@ -293,7 +310,7 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 	for i, b := range books {
 		done[b] = outcomes[i] != Gap // a Gap is followed by the whole
 		if outcomes[i] == Written {
-			b.written, b.door = changes[i].Seq, changes[i].Door
+			b.written, b.door, b.at = changes[i].Seq, changes[i].Door, time.Now()
 		}
 		if b.closed && !w.dirty[b] && (outcomes[i] == Written || outcomes[i] == Fenced) {
 			b.forget()

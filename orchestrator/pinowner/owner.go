@@ -45,6 +45,9 @@ type LeaseStore interface {
 type Rosters interface {
 	// Renew writes one again. It must not block.
 	Renew(room ring.RoomID)
+	// Prolong has one live as long as its pin, which was prolonged. A pause has all pins prolonged at once, so it must
+	// cost nothing where the roster was written lately. It must not block.
+	Prolong(room ring.RoomID)
 	// Rewrite writes all. After an error the store may lack some: only unreachable masters if it is pin.ErrUnreachable.
 	Rewrite(ctx context.Context) error
 }
@@ -132,4 +135,5 @@ func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner 
 type noRosters struct{}
 
 func (noRosters) Renew(ring.RoomID)             {}
+func (noRosters) Prolong(ring.RoomID)           {}
 func (noRosters) Rewrite(context.Context) error { return nil }

@@ -123,8 +123,11 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 		switch {
 		case err == nil && i < open:
 			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
-			if f.Prolonged || f.Rewritten || f.Stands != held[i].Pin {
+			switch {
+			case f.Rewritten || f.Stands != held[i].Pin:
 				own.cfg.Rosters.Renew(held[i].Room)
+			case f.Prolonged:
+				own.cfg.Rosters.Prolong(held[i].Room)
 			}
 		case err == nil:
 		case errors.Is(err, pin.ErrFenced): // OpenRooms was told

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
 )
 
 // rosterBook counts what it is told to write.
@@ -24,6 +28,8 @@ func (b *rosterBook) Renew(ring.RoomID) {
 	defer b.mu.Unlock()
 	b.renewed++
 }
+
+func (b *rosterBook) Prolong(ring.RoomID) {}
 
 func (b *rosterBook) Rewrite(context.Context) error {
 	b.mu.Lock()
@@ -62,6 +68,65 @@ func TestRostersAreWrittenBeforeANodeIsSynced(t *testing.T) {
 		after(cfg.RefreshEvery)
 		if !own.Synced().Has(s.Incarnation()) {
 			t.Error("the node is not synced, and its rosters are written")
+		}
+	})
+}
+
+// writes counts the rosters that a writer has written.
+type writes struct {
+	mu    sync.Mutex
+	count int
+}
+
+func (w *writes) WriteRosters(_ context.Context, changes []roster.Change) ([]roster.Outcome, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count += len(changes)
+	outcomes := make([]roster.Outcome, len(changes))
+	for i := range outcomes {
+		outcomes[i] = roster.Written
+	}
+	return outcomes, nil
+}
+
+func (w *writes) said() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := w.count
+	w.count = 0
+	return count
+}
+
+// A process that lacks CPU is paused again and again, and confirms every pin after each pause. Rosters that nobody changed
+// are not written again then, and stay in the store all the same.
+func TestAPauseWritesNoRoster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, pins, store := pinAt("a", 1, 5000, 5), testkit.NewMemoryStore(), &writes{}
+		pins.Put("r", ours.Encode())
+		cfg, writer := DefaultConfig(), roster.NewWriter(panics.New(), quiet)
+		writer.Store, cfg.Rosters = store, writer
+		own := New(pins, testkit.NewRooms(pin.Holding{Room: "r", Pin: ours}), cfg, quiet)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = own.Run(ctx) })
+		running.Go(func() { _ = writer.Run(ctx) })
+		defer func() { stop(); running.Wait() }()
+		writer.Open("r", ours).Put(roster.Peer{ID: "p", Identity: "p"})
+		after(3 * cfg.RefreshEvery)
+		store.said()
+		for range 10 {
+			own.mu.Lock()
+			own.heartbeat = own.heartbeat.Add(-2 * pauseGap)
+			own.mu.Unlock()
+			after(cfg.RefreshEvery)
+		}
+		if got := store.said(); got != 0 {
+			t.Errorf("ten pauses had %d rosters written, and nobody came or left", got)
+		}
+		const lives = time.Hour
+		after(lives)
+		if got := store.said(); got == 0 || got > int(lives/cfg.ProlongEvery) {
+			t.Errorf("in an hour without a change the roster was written %d times, want some, and at most once for each time that its pin is prolonged", got)
 		}
 	})
 }

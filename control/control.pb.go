@@ -144,6 +144,7 @@ const (
 	Refusal_REFUSAL_UNCONFIRMED      Refusal = 8  // the owner cannot confirm its pin just now: retry
 	Refusal_REFUSAL_REMOVED          Refusal = 9  // somebody who runs the room removed this peer; final
 	Refusal_REFUSAL_BROKE            Refusal = 10 // what this peer sent made the node panic; after two it is refused for a while
+	Refusal_REFUSAL_NOT_HERE         Refusal = 11 // only with Attach.only_if_here
 )
 
 // Enum value maps for Refusal.
@@ -160,6 +161,7 @@ var (
 		8:  "REFUSAL_UNCONFIRMED",
 		9:  "REFUSAL_REMOVED",
 		10: "REFUSAL_BROKE",
+		11: "REFUSAL_NOT_HERE",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":      0,
@@ -173,6 +175,7 @@ var (
 		"REFUSAL_UNCONFIRMED":      8,
 		"REFUSAL_REMOVED":          9,
 		"REFUSAL_BROKE":            10,
+		"REFUSAL_NOT_HERE":         11,
 	}
 )
 
@@ -693,8 +696,11 @@ type Attach struct {
 	KnownRoster       uint64  `protobuf:"fixed64,13,opt,name=known_roster,json=knownRoster,proto3" json:"known_roster,omitempty"`                      // RosterDigest of what the client was told of the room; 0: nothing
 	ExpectedFloor     *Egress `protobuf:"bytes,14,opt,name=expected_floor,json=expectedFloor,proto3" json:"expected_floor,omitempty"`                  // of a room that runs: what it sends at the lowest layers, by which the node judges whether it can take it
 	KnowsScreenAudio  bool    `protobuf:"varint,15,opt,name=knows_screen_audio,json=knowsScreenAudio,proto3" json:"knows_screen_audio,omitempty"`      // the signaling node can tell of SOURCE_SCREEN_AUDIO; to an older one its slots are empty
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Attach only a peer that is in the room, or expected there; refuse any other with
+	// REFUSAL_NOT_HERE and change nothing. For a client whose place nobody could ask the store for.
+	OnlyIfHere    bool `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attach) Reset() {
@@ -828,6 +834,13 @@ func (x *Attach) GetExpectedFloor() *Egress {
 func (x *Attach) GetKnowsScreenAudio() bool {
 	if x != nil {
 		return x.KnowsScreenAudio
+	}
+	return false
+}
+
+func (x *Attach) GetOnlyIfHere() bool {
+	if x != nil {
+		return x.OnlyIfHere
 	}
 	return false
 }
@@ -2129,6 +2142,7 @@ type Attached struct {
 	RosterKnown       bool                   `protobuf:"varint,8,opt,name=roster_known,json=rosterKnown,proto3" json:"roster_known,omitempty"`                       // the roster is that of Attach.known_roster, and left out
 	Limited           bool                   `protobuf:"varint,9,opt,name=limited,proto3" json:"limited,omitempty"`                                                  // as of Limited
 	TakesScreenAudio  bool                   `protobuf:"varint,10,opt,name=takes_screen_audio,json=takesScreenAudio,proto3" json:"takes_screen_audio,omitempty"`     // SOURCE_SCREEN_AUDIO is published here; an older node takes it for the microphone
+	WasHere           bool                   `protobuf:"varint,11,opt,name=was_here,json=wasHere,proto3" json:"was_here,omitempty"`                                  // the peer was in the room, or expected there; an older node does not say it
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2229,6 +2243,13 @@ func (x *Attached) GetLimited() bool {
 func (x *Attached) GetTakesScreenAudio() bool {
 	if x != nil {
 		return x.TakesScreenAudio
+	}
+	return false
+}
+
+func (x *Attached) GetWasHere() bool {
+	if x != nil {
+		return x.WasHere
 	}
 	return false
 }
@@ -5185,7 +5206,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\xff\x04\n" +
+	"\amessage\"\xa1\x05\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -5207,7 +5228,9 @@ const file_control_proto_rawDesc = "" +
 	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
 	"\fknown_roster\x18\r \x01(\x06R\vknownRoster\x12B\n" +
 	"\x0eexpected_floor\x18\x0e \x01(\v2\x1b.holdfast.control.v1.EgressR\rexpectedFloor\x12,\n" +
-	"\x12knows_screen_audio\x18\x0f \x01(\bR\x10knowsScreenAudio\"^\n" +
+	"\x12knows_screen_audio\x18\x0f \x01(\bR\x10knowsScreenAudio\x12 \n" +
+	"\fonly_if_here\x18\x10 \x01(\bR\n" +
+	"onlyIfHere\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
 	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xed\x02\n" +
@@ -5294,7 +5317,7 @@ const file_control_proto_rawDesc = "" +
 	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x128\n" +
 	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\x99\x03\n" +
+	"\x05event\"\xb4\x03\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -5306,7 +5329,8 @@ const file_control_proto_rawDesc = "" +
 	"\froster_known\x18\b \x01(\bR\vrosterKnown\x12\x18\n" +
 	"\alimited\x18\t \x01(\bR\alimited\x12,\n" +
 	"\x12takes_screen_audio\x18\n" +
-	" \x01(\bR\x10takesScreenAudio\"#\n" +
+	" \x01(\bR\x10takesScreenAudio\x12\x19\n" +
+	"\bwas_here\x18\v \x01(\bR\awasHere\"#\n" +
 	"\aLimited\x12\x18\n" +
 	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
@@ -5536,7 +5560,7 @@ const file_control_proto_rawDesc = "" +
 	"\x11SOURCE_MICROPHONE\x10\x01\x12\x11\n" +
 	"\rSOURCE_CAMERA\x10\x02\x12\x11\n" +
 	"\rSOURCE_SCREEN\x10\x03\x12\x17\n" +
-	"\x13SOURCE_SCREEN_AUDIO\x10\x04*\x8c\x02\n" +
+	"\x13SOURCE_SCREEN_AUDIO\x10\x04*\xa2\x02\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREFUSAL_FENCED\x10\x01\x12\x16\n" +
@@ -5549,7 +5573,8 @@ const file_control_proto_rawDesc = "" +
 	"\x13REFUSAL_UNCONFIRMED\x10\b\x12\x13\n" +
 	"\x0fREFUSAL_REMOVED\x10\t\x12\x11\n" +
 	"\rREFUSAL_BROKE\x10\n" +
-	"*\x8e\x01\n" +
+	"\x12\x14\n" +
+	"\x10REFUSAL_NOT_HERE\x10\v*\x8e\x01\n" +
 	"\x0eTransportState\x12\x1f\n" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +

@@ -109,7 +109,7 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*sessi
 		if refused != nil {
 			return nil, refused
 		}
-		if r == nil || !r.knows(ctx, a.entry.GetId()) {
+		if r == nil || !r.attachesUnconfirmed(ctx, a) {
 			if err := n.owner.Confirm(ctx, a.room, a.pin); err != nil {
 				return nil, unconfirmed(err)
 			}
@@ -142,6 +142,9 @@ func (n *Node) find(a attachment) (*room, *refusal) {
 			return nil, fenced(current)
 		}
 		return r, nil
+	}
+	if a.request.GetOnlyIfHere() {
+		return nil, notHere()
 	}
 	return nil, n.mayOpen(a, time.Now())
 }

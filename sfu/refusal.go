@@ -25,6 +25,10 @@ func fenced(current pin.Fence) *refusal {
 	}
 }
 
+func notHere() *refusal {
+	return refuse(control.Refusal_REFUSAL_NOT_HERE, "the peer is neither in the room nor expected there")
+}
+
 func unconfirmed(err error) *refusal {
 	if errors.Is(err, pin.ErrMissing) { // without a fence the room is just placed again
 		return refuse(control.Refusal_REFUSAL_FENCED, "the pin does not stand: %v", err)

@@ -376,3 +376,43 @@ func TestLiveMove(t *testing.T) {
 	arrive(carol) // Who asks later is answered at once.
 	carol.await("settled", func(e *control.PeerEvent) bool { return e.GetSettled() != nil })
 }
+
+// An attach that only asks for a peer who is here changes nothing where it is not: no room opens, nobody is in the roster, and no pin
+// is confirmed. Who is in the room, or expected there, attaches.
+func TestAnAttachOnlyOfWhoIsHere(t *testing.T) {
+	s := newStage(t, "sfu-1")
+	onlyHere := func(a *control.Attach) { a.OnlyIfHere = true }
+	refused := func(room string) {
+		t.Helper()
+		message := s.attachMessage(s.pin(s.epoch), room, "bob", 1)
+		onlyHere(message.GetAttach())
+		if got := s.refusal(message); got.GetCode() != control.Refusal_REFUSAL_NOT_HERE {
+			t.Errorf("bob in %s is refused with %v", room, got)
+		}
+	}
+	s.owner.say(errors.New("the store is silent"))
+	refused("room")
+	if rooms := s.rooms().GetRooms(); len(rooms) != 0 {
+		t.Errorf("open are %v", rooms)
+	}
+	s.owner.say(nil)
+	alice, _ := s.attach("room", "alice", 1)
+	s.owner.say(errors.New("the store is silent"))
+	refused("room")
+	if s.heldPeer("room", "bob") != nil {
+		t.Error("bob is in the room")
+	}
+	alice.send(&control.PeerMessage{Message: &control.PeerMessage_Leave{Leave: &control.Leave{}}})
+	alice.awaitEnd()
+	refused("room") // bob still, in an empty room
+
+	s.owner.say(nil)
+	s.attach("moved", "alice", 1, func(a *control.Attach) { a.Expected = []*control.Peer{{Id: "bob", Identity: "bob"}} })
+	if _, attached := s.attach("moved", "bob", 1, onlyHere); !attached.GetWasHere() || attached.GetResumed() {
+		t.Errorf("bob, who is expected, gets %v", attached)
+	}
+	s.owner.say(errors.New("the store is silent"))
+	if _, attached := s.attach("moved", "bob", 2, onlyHere); !attached.GetWasHere() {
+		t.Errorf("bob, who is in the room, gets %v", attached)
+	}
+}

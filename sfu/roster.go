@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// knows is false for who is only expected.
-func (r *room) knows(ctx context.Context, id string) bool {
-	known := false
+// attachesUnconfirmed is true for a peer in the room, and where an attach only asks for a peer that is neither there nor expected.
+func (r *room) attachesUnconfirmed(ctx context.Context, a attachment) bool {
+	unconfirmed := false
 	err := r.do(ctx, func() {
-		p, ok := r.peers[forward.PeerID(id)]
-		known = ok && !p.expected
+		p, here := r.peers[forward.PeerID(a.entry.GetId())]
+		unconfirmed = here && !p.expected || !here && a.request.GetOnlyIfHere()
 	})
-	return err == nil && known
+	return err == nil && unconfirmed
 }
 
 // attach gives a peer to a stream. err: the room closed, or the pin must be confirmed first.
@@ -48,11 +48,13 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if current := r.pin().Fence; a.pin.Fence.Less(current) {
 		return nil, fenced(current), nil
 	}
-	p, known := r.peers[forward.PeerID(a.entry.GetId())]
-	known = known && !p.expected
+	p, here := r.peers[forward.PeerID(a.entry.GetId())]
+	known := here && !p.expected
 	switch {
 	case r.wasRemoved(a.entry.GetId()):
 		return nil, removedRefusal(), nil
+	case a.request.GetOnlyIfHere() && !here:
+		return nil, notHere(), nil
 	case known && a.request.GetGeneration() <= p.generation:
 		return nil, refuse(control.Refusal_REFUSAL_STALE_GENERATION,
 			"generation %d of this peer is attached, this is %d", p.generation, a.request.GetGeneration()), nil
@@ -82,7 +84,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited, TakesScreenAudio: true}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited, TakesScreenAudio: true, WasHere: here}
 	digest := a.request.GetKnownRoster()
 	if attached.RosterKnown = digest != 0 && digest == r.digestFor(p); !attached.RosterKnown {
 		attached.Roster = r.rosterFor(p)

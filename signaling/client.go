@@ -55,8 +55,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.logPath(m.Path)
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:
-		s.keepPlace(ctx, m)
-		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: true}, true
+		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.keepPlace(ctx, m)}, true
 	default:
 		if err := s.grantRequest(ctx, m); err != nil {
 			s.socket.send(faultOf(err))

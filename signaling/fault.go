@@ -202,7 +202,8 @@ func codeOfRefusal(code control.Refusal) wire.Code {
 		return wire.CodeNotAllowed
 	case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
 		return wire.CodeNoCapacity
-	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED:
+	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED,
+		control.Refusal_REFUSAL_NOT_HERE:
 		return wire.CodeStoreUnavailable
 	default:
 		return wire.CodeInternal

@@ -74,11 +74,12 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err != nil {
 		return err
 	}
-	if s.queue.unasked && !link.Attached.GetResumed() { // nobody knows whether there is a place
-		link.Leave("the store does not answer")
+	if s.queue.unasked && !link.Attached.GetResumed() && !link.Attached.GetWasHere() {
+		// An older node takes in whoever attaches. It gets no Leave, which would take a place away that the person may have.
 		link.Close()
 		return orchestrator.ErrStoreUnavailable
 	}
+	s.queue.passed = s.queue.passed || s.queue.unasked // the media node knows the person
 	failpoint.Hit("open.after")
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
 	s.setRoster(link.Attached.GetRoster())
@@ -263,6 +264,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, errTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
+	opening.OnlyIfHere = s.queue.unasked
 	for tries := 0; ; tries++ {
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)
@@ -277,6 +279,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		if err != nil {
 			return nil, err
 		}
+		opening.OnlyIfHere = s.queue.unasked
 		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next

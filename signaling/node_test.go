@@ -32,7 +32,8 @@ type node struct {
 	peers     map[string]*fakePeer
 	gone      map[string]bool // peers whose media was lost
 	silent    bool            // offers are not answered
-	older     bool            // from before the sound of screens
+	older     bool            // from before the sound of screens, and takes in whoever attaches
+	expects   map[string]bool // peers that others expect there
 	holds     bool            // it has every room open
 	drain     fakeDrain
 	outranked []*control.OutrankRequest
@@ -121,10 +122,12 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 	}
 	id := a.GetPeer().GetId()
 	p := n.peers[id]
-	resumed := p != nil && p.offered && !n.gone[id]
+	resumed, here := p != nil && p.offered && !n.gone[id], p != nil || n.expects[id]
 	switch {
 	case p != nil && a.GetGeneration() <= p.generation:
 		return nil, &control.Refused{Code: control.Refusal_REFUSAL_STALE_GENERATION}
+	case p == nil && a.GetOnlyIfHere() && !n.older && !n.expects[id]:
+		return nil, &control.Refused{Code: control.Refusal_REFUSAL_NOT_HERE}
 	case p != nil:
 		n.send(p, a.GetPin().GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded"}}})
 		p.end()
@@ -140,7 +143,7 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 		}
 	}
 	p.generation, p.stream, p.end = a.GetGeneration(), stream, end
-	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3, TakesScreenAudio: !n.older}
+	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3, TakesScreenAudio: !n.older, WasHere: here && !n.older}
 	for _, other := range n.peers {
 		attached.Roster = append(attached.Roster, other.entry)
 	}

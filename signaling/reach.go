@@ -140,6 +140,8 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 			return s.server.hub.placeAgain(ctx, s.who.Room, p, expect)
 		case refused.Code == control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
+		case refused.Code == control.Refusal_REFUSAL_NOT_HERE:
+			return s.pass(ctx, expect, 0) // only the door can let this person in
 		}
 		if !refused.Current.IsZero() {
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)

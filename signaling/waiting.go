@@ -42,7 +42,7 @@ type Doors interface {
 type queue struct {
 	wanted  bool // the client would wait
 	passed  bool // the door let the person in
-	unasked bool // a resume while the store is away
+	unasked bool // a resume whose question the store did not answer: only a media node that knows the person lets it in
 	told    wire.Waiting
 	ticket  int64
 	place   waitlist.Place
@@ -106,6 +106,7 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 		s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
 	}
 	s.queue.passed = err == nil
+	s.queue.unasked = s.queue.unasked && err != nil
 	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
 		detached := context.WithoutCancel(ctx)
 		s.work(func() { s.server.askOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
@@ -245,20 +246,24 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 	}
 }
 
-// keepPlace precedes a leave by a person who may come back.
-func (s *session) keepPlace(ctx context.Context, m *wire.Leave) {
-	if m.Back && s.queue.passed {
-		s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
+// keepPlace precedes a leave by a person who may come back. It returns false if the place is not kept: then a Leave would give it
+// away, while the media node keeps for its grace time whoever only goes silent.
+func (s *session) keepPlace(ctx context.Context, m *wire.Leave) bool {
+	if !m.Back || !s.queue.passed {
+		return true
 	}
+	return s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
 }
 
-// An order may be lost: places lapse.
-func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order) {
+// atDoor reports whether the store has obeyed. An order may be lost: places lapse.
+func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
-	if _, err := s.parts.Doors.Door(ctx, room, o); err != nil {
+	_, err := s.parts.Doors.Door(ctx, room, o)
+	if err != nil {
 		s.log.Debug("not done at the door", "room", room, "deed", o.Deed, "error", err)
 	}
+	return err == nil
 }
 
 // checkIn is one round trip a second for all.

@@ -10,7 +10,7 @@ cd "$(dirname "$0")" || exit
 
 # Only the race detector needs cgo: the rest shares what is compiled.
 export CGO_ENABLED=0
-readonly lint_version=2.15.0
+readonly lint_version=2.15.0 vuln_version=1.9.0
 readonly tools="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tools"
 fuzz_runs=1000x fuzz_only=.
 work=$(mktemp -d)
@@ -126,6 +126,36 @@ lint() {
   "$binary" run --allow-parallel-runners ./...
 }
 
+# scanner prints the path of the pinned govulncheck, and builds it when it is not there.
+scanner() {
+  local binary="$tools/govulncheck-$vuln_version"
+  if [[ ! -x $binary ]]; then
+    mkdir -p "$tools"
+    GOBIN="$work" timeout 300 go install "golang.org/x/vuln/cmd/govulncheck@v$vuln_version" >&2 || return 1
+    mv "$work/govulncheck" "$binary"
+  fi
+  echo "$binary"
+}
+
+# advisories looks the binary of nodes up in Go's database of vulnerabilities. The database comes as a module by the module proxy,
+# so that a build server needs no other host. Fails only for what an upgrade mends (.ci/advisories); where the proxy does not answer, it says so.
+advisories() {
+  local binary database
+  go test ./.ci/advisories || return 1
+  if ! binary=$(scanner) || ! database=$(cd "$work" && timeout 120 go mod download -json golang.org/x/vulndb@latest | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') || [[ ! -d $database/data/osv ]]; then
+    echo "NOT LOOKED UP: the module proxy does not give golang.org/x/vulndb"
+    return 0
+  fi
+  echo "advisories of ${database##*@}"
+  go build -tags node -o "$work/node" . && "$binary" -mode binary -format json -db "file://$database/data/osv" "$work/node" >"$work/advisories" &&
+    go run ./.ci/advisories <"$work/advisories" || return 1
+  local module
+  for module in . lab/acme docs/kubernetes/check; do
+    timeout 60 go -C "$module" list -m -u -f '{{if and .Update (not .Indirect)}}can be upgraded: {{.Path}} {{.Version}} to {{.Update.Version}}{{end}}' all
+  done
+  return 0
+}
+
 # run_again FLAGS...: each failed test once more by itself. A shared machine may make a test late; what passes now is
 # counted as flaky, is named at the end, and more than max_flaky of them fail the run. Reads "package test failures" lines.
 run_again() {
@@ -220,7 +250,15 @@ idly() {
 lint_and_build() {
   lint >"$work/lint.said" 2>&1
   echo $? >"$work/lint.status"
+  advisories >"$work/advisories.said" 2>&1
+  echo $? >"$work/advisories.status"
   fuzz_builds 1
+}
+
+# looked_up says what came of advisories, once lint_and_build has ended.
+looked_up() {
+  cat "$work/advisories.said"
+  [[ $(<"$work/advisories.status") == 0 ]]
 }
 
 # linted waits for lint_and_build, which is the process, and says what came of its lint.
@@ -323,6 +361,7 @@ tests "browsers in clusters" -parallel 32 -count=1 -timeout 40m ./lab/e2e
 
 check "Kubernetes manifests" go -C docs/kubernetes/check test ./...
 check "golangci-lint $lint_version, fuzz targets" linted "$building"
+check "known vulnerabilities, govulncheck $vuln_version" looked_up
 # Last, alone: some of them ask servers, which answer late on a busy machine.
 check "fuzzing" fuzz
 # Its certificates live for seconds.

@@ -29,26 +29,29 @@ func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, b
 type peerClock struct {
 	known  bool
 	offset time.Duration // ours minus theirs
+	path   punctuality
 }
 
 // observe follows slowly, because delay varies; after a step, at once.
-func (c *peerClock) observe(theirs, ours time.Time) {
+func (c *peerClock) observe(theirs, ours time.Time) (late time.Duration, ok bool) {
 	const step = time.Second
 	offset := ours.Sub(theirs)
 	difference := offset - c.offset
 	if !c.known || difference.Abs() > step {
 		c.known, c.offset = true, offset
-		return
+		return 0, false
 	}
 	c.offset += difference / 16
+	return max(difference, 0), true
 }
 
 // layerClock maps RTP timestamps to Room.wall.
 type layerClock struct {
-	rate  uint32 // Hz
-	known bool
-	at    time.Time // by Room.wall
-	rtp   uint32
+	rate     uint32 // Hz
+	known    bool
+	reported bool      // by the publisher, not by arrival
+	at       time.Time // by Room.wall
+	rtp      uint32
 }
 
 func (c *layerClock) report(at time.Time, rtp uint32) { c.known, c.at, c.rtp = true, at, rtp }
@@ -61,13 +64,15 @@ func (c *layerClock) arrival(at time.Time, rtp uint32) {
 	}
 }
 
-func (c *layerClock) sampled(rtp uint32) time.Time {
-	ticks := int64(int32(rtp - c.rtp))
-	return c.at.Add(time.Duration(ticks * int64(time.Second) / int64(c.rate)))
-}
+func (c *layerClock) sampled(rtp uint32) time.Time { return c.at.Add(duration(rtp-c.rtp, c.rate)) }
 
 func (c *layerClock) timestamp(t time.Time) uint32 {
 	return c.rtp + ticks(t.Sub(c.at), c.rate)
+}
+
+// duration is negative for the upper half of the ticks.
+func duration(ticks, rate uint32) time.Duration {
+	return time.Duration(int64(int32(ticks)) * int64(time.Second) / int64(rate))
 }
 
 // ticks is modulo 2^32.

@@ -157,7 +157,7 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 	if cut {
 		s.rewriter.forget()
 	}
-	if !c.layer.keyframeAt.Equal(now) { // else it is at hand
+	if !c.layer.keyframe.at.Equal(now) { // else it is at hand
 		c.layer.requestKeyframe(now)
 	}
 }

@@ -61,6 +61,9 @@ type Layer struct {
 	tracker   sequenceTracker
 	cache     packetCache
 	clock     layerClock
+	peer      *peerClock // the publisher's; nil before takeLayer
+	timeline  timeline   // of sound
+	transit   transit    // of pictures
 	requests  keyframeRequests
 	lastHeard time.Time // with media
 	height    int       // of a keyframe, 0 unknown
@@ -72,9 +75,7 @@ type Layer struct {
 
 	shunnedUntil time.Time // it made no keyframe
 	packets      uint64
-	keyframes    uint64
-	keyframe     uint32 // the newest's beginning, extended; 0: none
-	keyframeAt   time.Time
+	keyframe     keyframes
 }
 
 // Push takes a packet over. A full queue drops it (Drops.QueueFull).
@@ -112,9 +113,22 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 		}
 		clock := l.room.clock(l.cfg.Peer)
 		theirs := fromNTPTime(ntp)
-		clock.observe(theirs, l.room.wall(arrived))
-		l.clock.report(theirs.Add(clock.offset), rtp)
+		if late, ok := clock.observe(theirs, l.room.wall(arrived)); ok {
+			clock.path.note(arrived, late)
+		}
+		l.report(theirs.Add(clock.offset), rtp, arrived)
 	})
+}
+
+// report adds to the timeline of sound what the publisher's report says that its timestamps lack.
+func (l *Layer) report(at time.Time, rtp uint32, arrived time.Time) {
+	rtp = l.timeline.correctReport(arrived, rtp)
+	if missing := at.Sub(l.clock.sampled(rtp)); l.cfg.Kind == KindAudio && l.clock.reported && missing >= leastReported {
+		l.timeline.add(missing, l.clock.rate, l.tracker.highest+1, arrived)
+		rtp += ticks(missing, l.clock.rate)
+	}
+	l.clock.reported = true
+	l.clock.report(at, rtp)
 }
 
 // Close moves the slots to another layer of the source.
@@ -142,26 +156,45 @@ func (l *Layer) receive(p *Packet) bool {
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
+	l.time(p, sequence == l.tracker.highest && !p.empty())
 	l.clock.arrival(l.room.wall(p.arrived), p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
-		l.requests.arrived()
-		l.shunnedUntil = time.Time{}
-		if !p.described && l.described.structure != nil {
-			l.described = description{arranged: l.described.arranged}
-		}
-		if sequence > l.keyframe {
-			l.keyframe, l.keyframeAt = sequence, p.arrived
-			l.keyframes++
-		}
-		if p.picture.height > 0 && p.picture.height != l.height {
-			l.height = p.picture.height
-			l.room.layersChanged = true
-		}
+		l.receiveKeyframe(p)
 	}
 	if changed {
 		l.room.rearrange(l, p.arrived)
 	}
 	return true
+}
+
+func (l *Layer) receiveKeyframe(p *Packet) {
+	if p.picture.keyframe = l.keyframe.begins(p); !p.picture.keyframe {
+		return
+	}
+	l.requests.arrived()
+	l.shunnedUntil = time.Time{}
+	if !p.described && l.described.structure != nil {
+		l.described = description{arranged: l.described.arranged}
+	}
+	if p.picture.height > 0 && p.picture.height != l.height {
+		l.height = p.picture.height
+		l.room.layersChanged = true
+	}
+}
+
+// time corrects the timestamp of sound, and lets pictures tell what has arrived.
+func (l *Layer) time(p *Packet, newest bool) {
+	sound := l.cfg.Kind == KindAudio
+	if newest && l.peer != nil {
+		if sound {
+			l.timeline.observe(p.sequence, p.header.timestamp, l.clock.rate, p.arrived, &l.peer.path)
+		} else {
+			l.peer.path.note(p.arrived, l.transit.late(p.arrived, p.header.timestamp, l.clock.rate))
+		}
+	}
+	if sound {
+		p.header.timestamp = l.timeline.correct(p.sequence, p.header.timestamp)
+	}
 }
 
 func (l *Layer) requestKeyframe(now time.Time) {

@@ -133,6 +133,7 @@ func (r *Room) takeLayer(l *Layer) {
 	r.lastNumber++
 	l.number = r.lastNumber
 	l.lastHeard = time.Now()
+	l.peer = r.clock(l.cfg.Peer)
 	l.format = format(l.cfg.Codec)
 	pub := r.publication(l.cfg.key())
 	for _, old := range slices.Clone(pub.layers) {

@@ -129,7 +129,7 @@ func TestPictures(t *testing.T) {
 		"STAP-A that is cut short": {[]byte{0x78, 0xFF, 0xFF, 0x41}, false},
 		"nothing":                  {nil, false},
 	} {
-		if h264Keyframe(c.payload) != c.keyframe {
+		if parsePicture(codecH264, c.payload).keyframe != c.keyframe {
 			t.Error(name)
 		}
 	}
@@ -204,7 +204,7 @@ func FuzzPicture(f *testing.F) {
 	f.Add([]byte{0x90, 0xA0, 0x05, 0x20, 0x00}, uint16(77), uint8(4))
 	f.Add([]byte{0x78, 0, 2, 0x06, 1, 0, 2, 0x67, 1}, uint16(1), uint8(1))
 	f.Fuzz(func(t *testing.T, payload []byte, id uint16, tl0 uint8) {
-		h264Keyframe(payload)
+		parsePicture(codecH264, payload)
 		p := parseVP8(payload)
 		before := bytes.Clone(payload)
 		var pion codecs.VP8Packet

@@ -28,7 +28,8 @@ func codecOf(mimeType string) codec {
 }
 
 type picture struct {
-	keyframe      bool // its first packet: switches happen here
+	keyframe      bool // its first packet, once keyframes.first has judged: switches happen here
+	bare          bool // an IDR picture of H264, and no parameter sets in this packet
 	width, height int  // 0: unknown
 
 	// With temporal layers.
@@ -54,7 +55,9 @@ func parsePicture(c codec, payload []byte) picture {
 	case codecAV1:
 		return picture{keyframe: av1Keyframe(payload)}
 	case codecH264:
-		return picture{keyframe: h264Keyframe(payload)}
+		parameters := h264Begins(payload, naluSPS)
+		idr := !parameters && h264Begins(payload, naluIDR)
+		return picture{keyframe: parameters || idr, bare: idr}
 	case codecOpaque:
 	}
 	return picture{keyframe: true}
@@ -145,17 +148,16 @@ const (
 	naluFUA   = 28
 )
 
-// h264Keyframe looks for a parameter set or an IDR picture (RFC 6184).
-func h264Keyframe(b []byte) bool {
+// h264Begins reports whether a NAL unit of the type begins in the packet (RFC 6184).
+func h264Begins(b []byte, wanted byte) bool {
 	if len(b) < 1 {
 		return false
 	}
-	starts := func(kind byte) bool { return kind == naluSPS || kind == naluIDR }
 	switch kind := b[0] & 0x1F; kind {
 	case naluSTAPA:
 		for b = b[1:]; len(b) > 2; {
 			size := int(b[0])<<8 | int(b[1])
-			if starts(b[2] & 0x1F) {
+			if b[2]&0x1F == wanted {
 				return true
 			}
 			if size == 0 || len(b) < 2+size {
@@ -165,8 +167,8 @@ func h264Keyframe(b []byte) bool {
 		}
 		return false
 	case naluFUA:
-		return len(b) > 1 && b[1]&0x80 != 0 && starts(b[1]&0x1F)
+		return len(b) > 1 && b[1]&0x80 != 0 && b[1]&0x1F == wanted
 	default:
-		return starts(kind)
+		return kind == wanted
 	}
 }

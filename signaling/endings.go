@@ -37,6 +37,8 @@ const (
 	// For a store that lost its memory.
 	rewriteEvery = 30 * time.Second
 	keptRemovals = 10_000
+	// Nodes' ideas of the store's clock differ by less.
+	storeClockSlack = time.Minute
 )
 
 var (
@@ -47,7 +49,7 @@ var (
 type endedSessions struct {
 	room  ring.RoomID
 	notes map[string]string
-	until time.Time
+	until time.Time // by this machine's clock, as the tokens' end: the store's may be set
 }
 
 type keptNotes struct {
@@ -64,8 +66,9 @@ func leaveOf(who access.Session, now time.Time) endedSessions {
 }
 
 // removalFrom notes the peers meant and found, and all earlier sessions of an identity, whose tokens no node may know.
+// now is the store's.
 func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, now time.Time) endedSessions {
-	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: now.Add(endingLife)}
+	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: time.Now().Add(endingLife)}
 	if peer != "" {
 		e.notes[noteEnded+peer] = whyRemoved
 	}
@@ -96,7 +99,7 @@ func (s *Server) note(ctx context.Context, e endedSessions) error {
 func (s *Server) writeNote(ctx context.Context, e endedSessions) error {
 	ctx, cancel := context.WithTimeout(ctx, noteLimit)
 	defer cancel()
-	return s.parts.Store.Note(ctx, e.room, e.notes, e.until.Sub(s.parts.Store.Now()))
+	return s.parts.Store.Note(ctx, e.room, e.notes, time.Until(e.until))
 }
 
 func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
@@ -113,7 +116,7 @@ func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
 }
 
 func (s *Server) rewriteRemovals(ctx context.Context) {
-	now := s.parts.Store.Now()
+	now := time.Now()
 	s.kept.mu.Lock()
 	s.kept.removals = slices.DeleteFunc(s.kept.removals, func(e endedSessions) bool { return !now.Before(e.until) })
 	all := slices.Clone(s.kept.removals)
@@ -160,15 +163,28 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 	if err != nil {
 		return err
 	}
-	switch removed, err := strconv.ParseInt(texts[1], 10, 64); {
+	switch {
 	case texts[0] == whyLeft:
 		return errLeft
-	case texts[0] != "":
-		return errKicked
-	case err == nil && who.Began <= removed:
+	case texts[0] != "", removes(texts[1], who.Began, s.parts.Store.Now()):
 		return errKicked
 	}
 	return nil
+}
+
+// removes reports whether a note of a removal ends a session that began then. Of a session that began ahead of the store's
+// clock, which was set back since, the order is unknown: the removal counts. A removal so far ahead that it would hold for
+// longer than its note may does not count.
+func removes(note string, began int64, now time.Time) bool {
+	removed, err := strconv.ParseInt(note, 10, 64)
+	switch {
+	case err != nil, time.UnixMilli(removed).After(now.Add(endingLife)):
+		return false
+	case time.UnixMilli(began).After(now.Add(storeClockSlack)):
+		return true
+	default:
+		return began <= removed
+	}
 }
 
 func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, errKicked) }

@@ -258,6 +258,39 @@ func TestResumeTokensEndWithTheirKey(t *testing.T) {
 	r.signalingNode(nil).resume(joined.Resume, 2)
 }
 
+// A leave is noted, and no removal holds for longer than a day, though the store's clock is wrong for a while.
+func TestEndingsHoldThoughTheStoresClockWasAhead(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"minutes": 10 * time.Minute, "months": 100 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r, one, e := lobby(t)
+			admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
+			lost := func(who string) string {
+				c, joined := e.join("lobby", who)
+				_ = c.conn.CloseNow()
+				one.set(func() { delete(one.peers, string(joined.Peer)) }) // it is at no node, and may resume
+				return joined.Resume
+			}
+			r.placer.setClock(ahead)
+			ada, joined := e.join("lobby", "Ada")
+			ada.say(&wire.Leave{})
+			ada.closed()
+			e.refused(joined.Resume, 2, wire.CodeResumeExpired)
+			eve, mallory := lost("Eve"), lost("Mallory")
+			e.remove("room=lobby&identity=eve", admin)
+			e.refused(eve, 2, wire.CodeKicked)
+
+			r.placer.setClock(0)
+			e.remove("room=lobby&identity=mallory", admin)
+			e.refused(mallory, 2, wire.CodeKicked)
+			if ahead > endingLife {
+				c, again := e.join("lobby", "Eve")
+				_ = c.conn.CloseNow()
+				e.resume(again.Resume, 2)
+			}
+		})
+	}
+}
+
 func TestLeavesAreNotedNoLongerThanTheirTokensLast(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for until, want := range map[time.Duration]time.Duration{time.Hour: time.Hour + time.Minute, 100 * time.Hour: endingLife} {

@@ -113,8 +113,7 @@ func (s *Server) judgeNoRooms(ctx context.Context) {
 		}
 		var judged []*session
 		for i, one := range part {
-			at, err := strconv.ParseInt(texts[i], 10, 64)
-			if err != nil || one.who.Began > at || one.tryExpel(errRemovedUser) {
+			if !removes(texts[i], one.who.Began, s.parts.Store.Now()) || one.tryExpel(errRemovedUser) {
 				judged = append(judged, one)
 			}
 		}
@@ -130,7 +129,7 @@ func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.parts.Store.Now()
-	err := s.note(r.Context(), endedSessions{room: noRoom, until: now.Add(endingLife), notes: map[string]string{
+	err := s.note(r.Context(), endedSessions{room: noRoom, until: time.Now().Add(endingLife), notes: map[string]string{
 		noteRemoved + user: strconv.FormatInt(now.UnixMilli(), 10), noteRemoval: newPeerID(),
 	}})
 	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)

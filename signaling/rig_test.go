@@ -166,6 +166,7 @@ type fakePlacer struct {
 	fail  error
 	// noteFail is a store that answers about pins only.
 	noteFail error
+	ahead    time.Duration // of the store's clock
 	seen     []pin.Fence
 	calls    []string
 	// expects is what rooms were placed again as.
@@ -194,7 +195,18 @@ func (p *fakePlacer) bury(room ring.RoomID) {
 	p.deadly = room
 }
 
-func (p *fakePlacer) Now() time.Time { return time.Now() }
+func (p *fakePlacer) Now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Add(p.ahead)
+}
+
+// setClock has the store's clock so far ahead of ours.
+func (p *fakePlacer) setClock(ahead time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ahead = ahead
+}
 
 func (p *fakePlacer) Note(_ context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error {
 	p.mu.Lock()

@@ -291,7 +291,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	if how.leave && !s.inNoRoom() && !waited {
 		// The session's context may end with the socket.
 		detached := context.WithoutCancel(ctx)
-		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })
+		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, time.Now())) })
 	}
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")

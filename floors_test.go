@@ -47,7 +47,7 @@ var floors = [][]string{
 	{"waitlist", "messaging"},
 	{"pin", "panics", "failover/relief"},
 	{"ring/paper"},
-	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool"},
+	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool", "internal/fakeclock"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,12 +18,16 @@ import (
 )
 
 // renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
-// nonce. A marker changes with an empty master and with another process, which may lack pins. In a Redis Cluster it is
-// in the master's lowest slot.
+// nonce, seconds to live. A marker changes with an empty master and with another process, which may lack pins. In a Redis
+// Cluster it is in the master's lowest slot.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
-redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2], 'EX', ARGV[3])
 return ARGV[1] .. ARGV[2]`
+
+// The marker expires before any pin that an owner prolongs: a clock that is set forward by so much that pins expire ends the
+// incarnation. Each owner renews it every second.
+const markerTTL = time.Minute
 
 // Failovers of servers without a run id are not noticed.
 const unnamedRun = "unnamed"
@@ -115,13 +120,13 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// GETEX PERSIST is a write: a server that refuses writes still answers GET.
+// GETEX is a write: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {
 		return 0, errNoMarker
 	}
-	marker, err := m.client.GetEx(ctx, *key, 0).Result()
+	marker, err := m.client.GetEx(ctx, *key, markerTTL).Result()
 	if g := m.incarnationOf(marker, err); g != 0 {
 		return g, nil
 	}
@@ -138,7 +143,7 @@ func (m *master) renew(ctx context.Context, key string) (pin.Incarnation, error)
 	}
 	m.run.Store(&run)
 	nonce := fmt.Sprintf("%016x", pin.NewNonce())
-	marker, err := m.client.Eval(ctx, renewScript, []string{key}, run+".", nonce).Text()
+	marker, err := m.client.Eval(ctx, renewScript, []string{key}, run+".", nonce, int(markerTTL.Seconds())).Text()
 	if err != nil {
 		return 0, fmt.Errorf("begin an incarnation: %w", err)
 	}

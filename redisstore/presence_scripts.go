@@ -45,6 +45,12 @@ local function drop(lease, at)
   redis.call('ZADD', seen, at, user)
   say('-', at, user)
 end
+-- recall has times that are ahead of the clock, as of one that was set back, count from now on; so many at once.
+local function recall(set)
+  local ahead = redis.call('ZRANGEBYSCORE', set, '(' .. now + ttl, '+inf', 'LIMIT', 0, 200)
+  for _, one in ipairs(ahead) do redis.call('ZADD', set, now, one) end
+  return #ahead
+end
 -- bury keeps who left out for some TTLs, and as long as somebody tries to bring the connection back.
 local function bury(lease)
   redis.call('ZADD', gone, now, lease)
@@ -99,7 +105,7 @@ trim()
 return #ARGV`
 
 // sweepScript: ARGV[2] = least time between sweeps, ARGV[3] = the longest gap after which leases are believed. It
-// returns how many lapsed, up to 200.
+// returns how many lapsed or were ahead of the clock, up to 200 each.
 const sweepScript = presencePrelude + `
 local swept = tonumber(redis.call('HGET', head, 'swept'))
 if now < swept or now - swept > tonumber(ARGV[3]) then
@@ -107,14 +113,16 @@ if now < swept or now - swept > tonumber(ARGV[3]) then
   return 0
 end
 if now - swept < tonumber(ARGV[2]) then return 0 end
-local due = {}
+local due, ahead = {}, math.max(recall(seen), recall(gone))
 if now >= from then
+  ahead = math.max(ahead, recall(leases))
   due = redis.call('ZRANGEBYSCORE', leases, '-inf', now - ttl, 'WITHSCORES', 'LIMIT', 0, 200)
 end
 for i = 1, #due, 2 do drop(due[i], tonumber(due[i + 1])) end
 if #due > 0 then trim() end
-if #due < 400 then redis.call('HSET', head, 'swept', now) end
-return #due / 2`
+local most = math.max(#due / 2, ahead)
+if most < 200 then redis.call('HSET', head, 'swept', now) end
+return most`
 
 // heartbeatScript: KEYS = leases, ARGV = leases. It returns the indices of missing ones.
 const heartbeatScript = `

@@ -8,7 +8,7 @@ package redisstore
 // A new pin's whole roster keeps the last owner's other people in fields @wait:<id> until they are put or the roster is
 // settled. Reservations lapse here, not by the clock alone: their people may be on their way. Seq keeps out late requests of
 // a thawed server. The door's settings are "<version> <cap> <closed>"; the later version wins, so a store that forgot
-// gets them back. Such a door lets nobody in for 3 s.
+// gets them back. Such a door lets nobody in for 3 s. A leave is never ahead of the clock, which may have been set back.
 const rosterScript = `
 local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end
@@ -66,6 +66,7 @@ for id, was in pairs(before) do
     end
   end
 end
+for _, who in ipairs(redis.call('ZRANGEBYSCORE', left, '(' .. now, '+inf')) do redis.call('ZADD', left, now, who) end
 redis.call('ZREMRANGEBYSCORE', left, '-inf', now - 3600000)
 redis.call('ZREMRANGEBYRANK', left, 0, -51)
 redis.call('EXPIRE', left, 3600)

@@ -9,6 +9,9 @@ package redisstore
 // A pin is owing until its media node writes (rosterScript) or has nobody; until then the last roster and lapsed
 // reservations count. A young or unchecked memory lets nobody in or out before `from`: people come back with tickets.
 // Checks that are always late put it off every other time, so that a slow node's line moves.
+//
+// A time further ahead than a script ever sets one was written before the clock was set back. It is replaced by what this
+// clock would have written, or one wrong clock would shut the room until the right one comes to that time.
 const waitingPrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -36,10 +39,21 @@ local function settle()
   from = now + 3000
   redis.call('HSET', door, 'from', digits(from))
 end
+if born > now then
+  born = now
+  redis.call('HSET', door, 'born', digits(now))
+end
+if from > now + 3000 then settle() end
+if hold > now + 60000 then
+  hold = 0
+  redis.call('HDEL', door, 'hold')
+end
 local late = checked and now - checked or 0
 if late > 3000 and (from <= checked or late > 6000) and redis.call('EXISTS', line) == 1 then settle() end
 redis.call('HSET', door, 'checked', digits(now))
 
+local function reserve(who) redis.call('ZADD', admitted, digits(now + 15000), who) end
+for _, who in ipairs(redis.call('ZRANGEBYSCORE', admitted, '(' .. digits(now + 35000), '+inf')) do reserve(who) end
 local inside, count = {}, 0
 local rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
@@ -73,7 +87,6 @@ local function unlist(who)
   redis.call('ZREM', waiting, who)
   redis.call('HDEL', names, who)
 end
-local function reserve(who) redis.call('ZADD', admitted, digits(now + 15000), who) end
 local function admit(who)
   unlist(who)
   if inside[who] then return end
@@ -81,7 +94,17 @@ local function admit(who)
   inside[who], count = 'admitted', count + 1
 end
 local function free() return now >= from and hold <= now and (cap < 0 or count < cap) end
+-- recall has check-ins (sign 1) or turnings away (-1) that are ahead of the clock count from now on.
+local function recall(sign)
+  local first, last = '(' .. digits(now), '+inf'
+  if sign < 0 then first, last = '-inf', '(' .. digits(-now) end
+  for _, who in ipairs(redis.call('ZRANGEBYSCORE', waiting, first, last, 'LIMIT', 0, 1000)) do
+    redis.call('ZADD', waiting, digits(sign * now), who)
+  end
+end
 local function clean()
+  recall(1)
+  recall(-1)
   redis.call('ZREMRANGEBYSCORE', waiting, '(' .. digits(10000 - now), '(0')
   if now < from then return end
   for _, who in ipairs(redis.call('ZRANGEBYSCORE', waiting, '0', '(' .. digits(now - 10000), 'LIMIT', 0, 1000)) do unlist(who) end
@@ -102,7 +125,8 @@ end
 local function pace()
   local n, first = 0, now
   for at in string.gmatch(left, '%d+') do
-    if now - at < 3600000 then
+    local age = now - at
+    if age >= 0 and age < 3600000 then
       n = n + 1
       first = math.min(first, at)
     end

@@ -24,7 +24,7 @@ func (s *Store) warm(ctx context.Context) {
 	all.Wait()
 }
 
-// warm pings over one connection, or warmConns if they may be cold.
+// warm asks for the time over one connection, or warmConns if they may be cold: the clock may have been set.
 func (m *master) warm(ctx context.Context) {
 	tries := 1
 	if m.cold.Load() || m.client.PoolStats().IdleConns < warmConns {
@@ -35,7 +35,7 @@ func (m *master) warm(ctx context.Context) {
 	for i := range tries {
 		all.Go(func() {
 			began := time.Now()
-			failed[i] = m.borne("a ping broke", func() error { return m.client.Ping(ctx).Err() })
+			failed[i] = m.borne("a ping broke", func() error { return m.ping(ctx) })
 			trips[i] = time.Since(began)
 		})
 	}
@@ -45,4 +45,12 @@ func (m *master) warm(ctx context.Context) {
 	if !cold {
 		m.claims.took(slices.Min(trips))
 	}
+}
+
+func (m *master) ping(ctx context.Context) error {
+	now, err := m.client.Time(ctx).Result()
+	if err == nil {
+		m.clock.learn(now.UnixMicro())
+	}
+	return err
 }

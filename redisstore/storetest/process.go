@@ -73,6 +73,12 @@ const data = "save \"\"\nappendonly no\n"
 // launch runs a redis-server on a free port of loopback until the test ends.
 func launch(t testing.TB, papers *papers, config string, args ...string) *Process {
 	t.Helper()
+	return launchIn(t, papers, nil, config, args...)
+}
+
+// launchIn has another environment; nil: ours.
+func launchIn(t testing.TB, papers *papers, environment []string, config string, args ...string) *Process {
+	t.Helper()
 	binary := tool.Find(t, "redis-server")
 	dir, port := t.TempDir(), freePort(t)
 	file := filepath.Join(dir, "redis.conf")
@@ -81,7 +87,11 @@ func launch(t testing.TB, papers *papers, config string, args ...string) *Proces
 		t.Fatal(err)
 	}
 	p := &Process{Address: net.JoinHostPort("127.0.0.1", port), papers: papers}
-	p.start = func() *exec.Cmd { return exec.Command(binary, append([]string{file}, args...)...) }
+	p.start = func() *exec.Cmd {
+		cmd := exec.Command(binary, append([]string{file}, args...)...)
+		cmd.Env = environment
+		return cmd
+	}
 	t.Cleanup(func() { p.Kill(t) })
 	p.Restart(t)
 	return p

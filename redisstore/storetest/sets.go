@@ -75,9 +75,11 @@ func (f Fleet) MoveSlot(t testing.TB, slot int, to *Process) {
 	}
 }
 
-func alone(t testing.TB, papers *papers) Fleet {
+func alone(t testing.TB, papers *papers) Fleet { t.Helper(); return aloneIn(t, papers, nil) }
+
+func aloneIn(t testing.TB, papers *papers, environment []string) Fleet {
 	t.Helper()
-	one := launch(t, papers, data)
+	one := launchIn(t, papers, environment, data)
 	raw := one.client()
 	t.Cleanup(func() { _ = raw.Close() })
 	return Fleet{Server: Server{Name: "redis", URL: papers.url("", one.Address), Raw: raw}, Processes: []*Process{one}}

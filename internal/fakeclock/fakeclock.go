@@ -1,0 +1,54 @@
+// Package fakeclock sets the wall clock of a foreign program, as of a host that boots with a wrong clock: a library that is
+// preloaded into the program adds to the time. It works for programs that ask the C library for the time, as redis-server
+// does, and not for Go programs, which ask the kernel. The monotonic clock stays as it is.
+package fakeclock
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+//go:embed shim.c.txt
+var shim []byte
+
+// Clock is one that programs share.
+type Clock struct{ library, ahead string }
+
+// Build makes a clock in dir by the C compiler cc. It is right until it is set.
+func Build(dir, cc string) (*Clock, error) {
+	c := &Clock{library: filepath.Join(dir, "fakeclock.so"), ahead: filepath.Join(dir, "fakeclock.ahead")}
+	source := filepath.Join(dir, "fakeclock.c")
+	if err := os.WriteFile(source, shim, 0o600); err != nil {
+		return nil, fmt.Errorf("build a clock: %w", err)
+	}
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", c.library, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build a clock: %w\n%s", err, out)
+	}
+	return c, c.Set(0)
+}
+
+// Env has a program run by this clock.
+func (c *Clock) Env() []string {
+	return []string{"LD_PRELOAD=" + c.library, "HOLDFAST_CLOCK_AHEAD=" + c.ahead}
+}
+
+// Set has the clock so far ahead of the machine's; negative: behind. The programs have it at once.
+func (c *Clock) Set(ahead time.Duration) error {
+	file, err := os.OpenFile(c.ahead, os.O_WRONLY|os.O_CREATE, 0o600) // not truncated: the programs have it mapped
+	if err != nil {
+		return fmt.Errorf("set a clock: %w", err)
+	}
+	_, err = file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) //nolint:gosec // its bits, of a signed number
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("set a clock: %w", err)
+	}
+	return nil
+}

@@ -97,6 +97,12 @@ func (r *Relay) owns(at net.Addr, session string) bool {
 	return len(owners) == 0 || slices.Contains(owners, session)
 }
 
+func (r *Relay) allocated(at net.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.owners[clientAt(at)]) > 0
+}
+
 func (r *Relay) disown(at net.Addr, session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,6 +51,11 @@ type Config struct {
 	PendingLimit         time.Duration
 	WriteLimit           time.Duration
 
+	// RequestsPerSecond and RequestBurst bound what is answered over UDP to the addresses of a network that have no
+	// allocation: their source may be forged, and an answer is up to 3.4 times as long as its request.
+	RequestsPerSecond float64
+	RequestBurst      int
+
 	read func(message []byte) bool // but in tests
 }
 
@@ -77,6 +82,10 @@ func DefaultConfig() Config {
 		MaxPendingPerAddress: 128,
 		PendingLimit:         15 * time.Second,
 		WriteLimit:           10 * time.Second,
+		// 150 people behind one address who all move at once ask 1800 times: six allocations, two requests each. A victim gets
+		// 50 kB/s.
+		RequestsPerSecond: 500,
+		RequestBurst:      2000,
 	}
 }
 
@@ -91,6 +100,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxAllocations <= 0 || c.MaxSessionAllocations <= 0 {
 		faults = append(faults, fmt.Errorf("limits of allocations are %d and %d a session, want positive numbers", c.MaxAllocations, c.MaxSessionAllocations))
+	}
+	if c.RequestsPerSecond <= 0 || c.RequestBurst <= 0 {
+		faults = append(faults, fmt.Errorf("%v requests a second are answered without an allocation, %d at once, want positive numbers", c.RequestsPerSecond, c.RequestBurst))
 	}
 	return errors.Join(faults...)
 }
@@ -108,10 +120,11 @@ type Counters struct {
 	Strays             uint64 `json:"strays"`             // packets from other sockets
 	DroppedPackets     uint64 `json:"droppedPackets"`     // above the rate
 	DroppedConnections uint64 `json:"droppedConnections"` // without an allocation
+	DroppedRequests    uint64 `json:"droppedRequests"`    // likewise
 }
 
 type counters struct {
-	allocated, toMedia, toClients, credentials, full, peers, frames, strays, packets atomic.Uint64
+	allocated, toMedia, toClients, credentials, full, peers, frames, strays, packets, requests atomic.Uint64
 }
 
 // Relay is one TURN server.
@@ -121,6 +134,7 @@ type Relay struct {
 	logs    *loglimit.Limiter
 	count   counters
 	pending *connlimit.Limiter
+	unknown *connlimit.NetworkLimiter
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
@@ -158,6 +172,7 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	return &Relay{
 		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
 		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
+		unknown:  connlimit.NewNetworkLimiter(config.RequestsPerSecond, config.RequestBurst),
 		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[client]*conn),
 		retained: make(map[string]retained),
 	}, nil
@@ -310,5 +325,6 @@ func (r *Relay) Counters() Counters {
 		Allocations: int64(now), Allocated: r.count.allocated.Load(), BytesToMedia: r.count.toMedia.Load(), BytesToClients: r.count.toClients.Load(),
 		RefusedCredentials: r.count.credentials.Load(), RefusedAllocations: r.count.full.Load(), RefusedPeers: r.count.peers.Load(),
 		RefusedFrames: r.count.frames.Load(), Strays: r.count.strays.Load(), DroppedPackets: r.count.packets.Load(), DroppedConnections: dropped,
+		DroppedRequests: r.count.requests.Load(),
 	}
 }

@@ -16,14 +16,28 @@ type packets struct {
 	relay *Relay
 }
 
-// ReadFrom returns the next message that passes.
+// ReadFrom returns the next message that passes and that its sender may have answered.
 func (p *packets) ReadFrom(into []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := p.PacketConn.ReadFrom(into)
-		if err != nil || p.relay.passes(into[:n], from) {
+		if err != nil || p.relay.answerable(into[:n], from) && p.relay.passes(into[:n], from) {
 			return n, from, err
 		}
 	}
+}
+
+// answerable is false for a request that must not be answered, because too many came from the networks of addresses
+// without an allocation. Only requests are answered (RFC 8489 section 5).
+func (r *Relay) answerable(message []byte, from net.Addr) bool {
+	const classBits0, classBits1 = 0x01, 0x10
+	if len(message) < 2 || message[0] >= 0x40 || message[0]&classBits0 != 0 || message[1]&classBits1 != 0 {
+		return true
+	}
+	if r.allocated(from) || r.unknown.Allow(from) {
+		return true
+	}
+	r.count.requests.Add(1)
+	return false
 }
 
 func (r *Relay) passes(message []byte, from net.Addr) (ok bool) {

@@ -307,3 +307,40 @@ func FuzzMessages(f *testing.F) {
 		conn.handle(attributes)
 	})
 }
+
+// TestAnswersToAddressesWithoutAnAllocationAreBounded: the source address of a datagram may be forged, and the answer, with its
+// challenge, is several times as long as the request.
+func TestAnswersToAddressesWithoutAnAllocationAreBounded(t *testing.T) {
+	const burst, sent = 20, 200
+	s := newStage(t, func(c *Config) { c.RequestsPerSecond, c.RequestBurst = 0.001, burst })
+	caller := s.allocate(s.sessionClient("udp", "p-caller"))
+	victim := udp(t)
+	server, err := net.ResolveUDPAddr("udp", s.udp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{}, sent)
+	go func() {
+		buffer := make([]byte, 2000)
+		for {
+			if _, err := victim.Read(buffer); err != nil {
+				return
+			}
+			answered <- struct{}{}
+		}
+	}()
+	for range sent {
+		request, err := stun.Build(stun.TransactionID, stun.NewType(stun.MethodAllocate, stun.ClassRequest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := victim.WriteTo(request.Raw, server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("all but the burst are dropped", func(c Counters) bool { return c.DroppedRequests >= sent-burst })
+	s.comesBack(caller) // It has an allocation, so its requests are answered.
+	if n := len(answered); n == 0 || n > burst {
+		t.Errorf("%d of %d requests were answered, want %d at most", n, sent, burst)
+	}
+}

@@ -179,7 +179,7 @@ func addrOf(lis net.Listener) net.Addr {
 }
 
 // joinTurn makes the relay, and gives what sessions are told and the relay's counters.
-func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control.ClusterKey, guard *panics.Guard) (func(string, time.Time) ([]wire.ICEServer, time.Duration), func() any, error) {
+func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control.ClusterKey, guard *panics.Guard) (func(session string, ends, now time.Time) ([]wire.ICEServer, time.Duration), func() any, error) {
 	servers := f.external()
 	if n.turn == nil {
 		return servers.For, nil, nil

@@ -27,7 +27,7 @@ type Config struct {
 	Origins []string
 
 	// ICEServers returns those of a relay's session, which is one for an identity; nil: none.
-	ICEServers func(session string, now time.Time) (servers []wire.ICEServer, life time.Duration)
+	ICEServers func(session string, ends, now time.Time) (servers []wire.ICEServer, life time.Duration)
 
 	// ResumeGrace is how long after its token's end a session may be resumed.
 	ResumeGrace time.Duration

@@ -112,6 +112,8 @@ func codeOf(err error) wire.Code {
 		{access.ErrNotJoin, wire.CodeNotAllowed},
 		{access.ErrOtherRoom, wire.CodeNotAllowed},
 		{access.ErrNotAdmin, wire.CodeNotAllowed},
+		{access.ErrCheck, wire.CodeNotAllowed},
+		{errNoCheck, wire.CodeNotAllowed},
 		{access.ErrNotCluster, wire.CodeNotAllowed},
 		{errNotPublished, wire.CodeNotAllowed},
 		{errNoChat, wire.CodeNotAllowed},

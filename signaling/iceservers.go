@@ -12,7 +12,7 @@ func (s *session) iceServers() wire.ICEServers {
 	if s.server.config.ICEServers == nil {
 		return wire.ICEServers{}
 	}
-	servers, life := s.server.config.ICEServers(s.relaySession(), time.Now())
+	servers, life := s.server.config.ICEServers(s.relaySession(), s.ends(), time.Now())
 	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
 }
 

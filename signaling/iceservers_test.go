@@ -12,7 +12,7 @@ import (
 func TestICEServersAreOfTheIdentity(t *testing.T) {
 	with := func(url string) func(*Config) {
 		return func(c *Config) {
-			c.ICEServers = func(session string, _ time.Time) ([]wire.ICEServer, time.Duration) {
+			c.ICEServers = func(session string, _, _ time.Time) ([]wire.ICEServer, time.Duration) {
 				return []wire.ICEServer{{URLs: []string{url}, Username: session}}, time.Hour
 			}
 		}

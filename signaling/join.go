@@ -43,6 +43,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return err
 	}
 	s.admitted = true
+	s.expire()
 	s.server.sockets.Add(1)
 	s.socket.admit()
 	if s.server.panics.Refuses(s.strikeName()) {
@@ -176,12 +177,19 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, err
 	}
+	until := grant.Expires.Add(s.config.ResumeGrace)
+	if grant.Check {
+		until = grant.Expires
+		if !time.Now().Before(until) { // accepted, because clocks differ
+			return access.Session{}, access.ErrExpired
+		}
+	}
 	// Invisible names are empty by now.
 	name := cmp.Or(access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity), nameless)
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
-		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
-		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		Until: until.Unix(), Check: grant.Check,
+		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
 		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,

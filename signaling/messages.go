@@ -56,9 +56,8 @@ func messageScope(who access.Session) wire.Scope {
 
 func (s *session) mayMessage() bool { return messageScope(s.who) != "" }
 
-// The hidden get no messages.
 func (s *session) openMessages() {
-	if s.who.Hidden {
+	if s.unseen() {
 		return
 	}
 	s.mail = &messaging.Client{

@@ -51,6 +51,9 @@ func (s *Server) connect(m *wire.Connect) (access.Session, error) {
 	if err == nil && grant.Identity == "" {
 		err = access.ErrNoIdentity
 	}
+	if err == nil && grant.Check {
+		err = access.ErrCheck
+	}
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(), Peer: newPeerID(), Identity: grant.Identity,
 		Name:   cmp.Or(access.ShownName(grant.Name), access.ShownName(grant.Identity), nameless),
@@ -68,9 +71,11 @@ func (s *session) beginInNoRoom() {
 	s.log.Info("connection in no room begins", "identity", s.who.Identity)
 }
 
-// appear does nothing for the hidden.
+// The hidden, and who tests a connection, are not online and get no messages.
+func (s *session) unseen() bool { return s.who.Hidden || s.who.Check }
+
 func (s *session) appear() {
-	if s.who.Hidden {
+	if s.unseen() {
 		return
 	}
 	s.present = s.server.parts.Presence.Add(presence.Lease{

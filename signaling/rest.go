@@ -117,7 +117,11 @@ func (s *Server) grantOf(r *http.Request) (access.Grant, error) {
 	if !ok {
 		return access.Grant{}, access.ErrForged
 	}
-	return s.parts.Keys.Verify(strings.TrimSpace(token))
+	grant, err := s.parts.Keys.Verify(strings.TrimSpace(token))
+	if err == nil && grant.Check {
+		err = access.ErrCheck
+	}
+	return grant, err
 }
 
 type restFault struct {

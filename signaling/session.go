@@ -47,7 +47,8 @@ type session struct {
 	workers  sync.WaitGroup
 	verdicts chan error
 	unjudge  context.CancelFunc
-	renew    chan struct{} // of ICE servers
+	over     <-chan time.Time // of a connection test
+	renew    chan struct{}    // of ICE servers
 
 	expected *sfulink.Opening // the attempt that counts
 
@@ -216,6 +217,8 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		return s.takeOver(ctx, r)
 	case verdict := <-s.verdicts:
 		return s.expel(verdict)
+	case <-s.over:
+		return s.expel(access.ErrExpired)
 	case word := <-s.queue.words:
 		return s.heard(ctx, word)
 	case <-s.renew:

@@ -4,6 +4,7 @@ package attack
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -31,6 +33,7 @@ func TestAttacksOnTheSignalingNode(t *testing.T) {
 	s.each("signaling-1", 150<<20, []attack{
 		{"many quiet people", quietPeople},
 		{"slow requests", slowRequests},
+		{"checks that ask for checks", checksOfChecks},
 		{"sixty joins a second of one identity", sixtyJoins},
 		{"slow readers", slowReaders},
 		{"ten thousand sockets", tenThousandSockets},
@@ -141,6 +144,55 @@ func slowRequests(s *stage) {
 		}
 	}
 	slow.Wait()
+}
+
+// checksOfChecks: somebody who may only watch asks for connection tests, and with the token of each test for more.
+func checksOfChecks(s *stage) {
+	grant := access.Everything("peeper", "peeped")
+	grant.CanPublish = false
+	token, err := s.keys.Mint("", grant, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	const enough = 100
+	began, tokens := time.Now(), []string{token}
+	for range 20 {
+		for _, asking := range tokens {
+			if made := s.check(asking); made != "" && len(tokens) < enough {
+				tokens = append(tokens, made)
+			}
+		}
+	}
+	checks := tokens[1:]
+	s.t.Logf("%d checks in %v", len(checks), time.Since(began))
+	if most := 6 + int(time.Since(began)/(10*time.Second)); len(checks) > most {
+		s.t.Errorf("%d checks, want %d at most", len(checks), most)
+	}
+	for _, made := range checks {
+		if got, err := s.keys.Verify(made); err != nil || got.CanPublish || got.Identity != "peeper" || time.Until(got.Expires) > 3*time.Minute {
+			s.t.Errorf("a check grants %+v, %v", got, err)
+		}
+	}
+}
+
+// check returns the token of a connection test, or nothing if it is refused.
+func (s *stage) check(asking string) string {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/api/v1/check", http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+asking)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Token string }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.Token
 }
 
 // sixtyJoins: somebody with a token for every room comes 60 times a second for 6 s, half of the times into the call's

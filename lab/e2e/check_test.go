@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 // TestTheCheckPage tries everything before a call: where all works, behind a firewall that passes nothing but TURN, where no media
@@ -61,6 +62,16 @@ func TestTheCheckPage(t *testing.T) {
 		if came > 0 || !strings.Contains(strings.Join(asked, " "), "/api/v1/check") {
 			t.Errorf("somebody came to the invitation's room %d times; asked for %v", came, asked)
 		}
+	})
+	t.Run("an invitation to watch", func(t *testing.T) {
+		grant := access.Everything("viewer", "secret")
+		grant.CanPublish = false
+		token, err := access.Mint(c.Access().Key, c.Access().Secret, grant, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.visit(t, base+"?watches#token="+token, "document.querySelector('#checks li')")
+		p.checks(t, "fair", with(map[string]string{"up": "skipped", "down": "skipped"}))
 	})
 	t.Run("everybody", func(t *testing.T) {
 		checkForEverybody(t, base, auditor{script: rulesScript, found: "violations()"}, screens...)

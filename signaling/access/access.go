@@ -24,6 +24,7 @@ var (
 	ErrOtherRoom  = errors.New("token is for another room")
 	ErrNotAdmin   = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
 	ErrNotCluster = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
+	ErrCheck      = errors.New("the token is of a connection test: it joins that test's room, and allows nothing else")
 	errSource     = errors.New("unknown source")
 	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
 )

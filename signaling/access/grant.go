@@ -31,6 +31,8 @@ type Grant struct {
 	CanWatch       bool
 	CanMessage     bool // cluster-wide
 	ExpectedSize   int  // 0: unknown
+	// Check is a connection test's. What is made with it ends with the token.
+	Check bool
 
 	MaxParticipants int // of Room; 0: no cap
 }
@@ -43,6 +45,14 @@ const (
 // Everything allows to join, publish, subscribe and chat.
 func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
+}
+
+// ForCheck grants a connection test in a room of its own. Nothing is granted that g does not allow, and it counts as g's identity.
+func (g Grant) ForCheck(room ring.RoomID, places int) Grant {
+	return Grant{
+		Identity: g.Identity, Room: room, RoomJoin: g.RoomJoin, RoomCreate: g.RoomCreate, MaxParticipants: places, Check: true,
+		CanPublish: g.CanPublish, Sources: g.Sources, CanSubscribe: g.CanSubscribe, Hidden: g.Hidden,
+	}
 }
 
 // Operator sees all views and rooms.

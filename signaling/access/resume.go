@@ -55,6 +55,8 @@ type Session struct {
 	ExpectedSize int         `json:"size,omitempty"`
 
 	MaxParticipants int `json:"max,omitempty"`
+	// Check sessions end at Until, with all that they made.
+	Check bool `json:"check,omitempty"`
 	// Epoch is trusted, unlike a client's.
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Expires int64  `json:"exp"` // Unix seconds

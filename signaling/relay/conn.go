@@ -72,7 +72,8 @@ func (l *listener) Accept() (net.Conn, error) {
 func (c *conn) name() string { return c.RemoteAddr().String() }
 
 // UDP clients have no connection.
-func (r *Relay) admit(at net.Addr, session string) {
+func (r *Relay) admit(at net.Addr, user string) {
+	session, _ := sessionOf(user)
 	r.mu.Lock()
 	r.owners[clientAt(at)] = append(r.owners[clientAt(at)], session)
 	r.mu.Unlock()
@@ -82,7 +83,8 @@ func (r *Relay) admit(at net.Addr, session string) {
 	}
 }
 
-func (r *Relay) dismiss(at net.Addr, session string) {
+func (r *Relay) dismiss(at net.Addr, user string) {
+	session, _ := sessionOf(user)
 	r.disown(at, session)
 	if c := r.connOf(at); c != nil {
 		_ = c.Close()

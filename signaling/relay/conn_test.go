@@ -39,7 +39,7 @@ func TestTwoConnectionsFromOneAddress(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-ada", time.Now())
+	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-ada", time.Time{}, time.Now())
 	allocates := func(at net.Listener) *hand {
 		s.tcp = at.Addr().String()
 		h := s.hand("tcp")

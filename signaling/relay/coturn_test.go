@@ -225,7 +225,7 @@ func newLoadClient(b *testing.B, transport, server string, number int, onWire *a
 	} else {
 		c.conn = datagrams{&counted{raw, onWire}}
 	}
-	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server(fmt.Sprint("p-", number), time.Now())
+	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server(fmt.Sprint("p-", number), time.Time{}, time.Now())
 	c.client, err = turn.NewClient(&turn.ClientConfig{
 		STUNServerAddr: server, TURNServerAddr: server, Conn: c.conn, Username: given.Username, Password: given.Credential,
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},

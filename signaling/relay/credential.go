@@ -24,10 +24,18 @@ type Issuer struct {
 	Life    time.Duration
 }
 
-// Server is for one session.
-func (i *Issuer) Server(session string, now time.Time) wire.ICEServer {
+// endsSuffix marks a user name whose allocations end with it.
+const endsSuffix = "!ends"
+
+// Server is for one session. If that ends, so do its credential and all that it allocated; zero: it has no such end.
+func (i *Issuer) Server(session string, ends, now time.Time) wire.ICEServer {
 	secret := i.Secrets()[0]
-	username := strconv.FormatInt(now.Add(i.Life).Unix(), 10) + ":" + markOf(secret) + "." + session
+	expires := now.Add(i.Life)
+	if !ends.IsZero() {
+		session += endsSuffix
+		expires = earlier(expires, ends)
+	}
+	username := strconv.FormatInt(expires.Unix(), 10) + ":" + markOf(secret) + "." + session
 	return wire.ICEServer{URLs: i.URLs, Username: username, Credential: password(secret, username)}
 }
 
@@ -48,6 +56,7 @@ type username struct {
 	expires time.Time
 	mark    string
 	session string
+	ends    bool // so do its allocations
 }
 
 const (
@@ -66,10 +75,35 @@ func parseUsername(text string) (u username, ok bool) {
 	}
 	u.expires = time.Unix(int64(seconds), 0)
 	u.mark, u.session, found = strings.Cut(rest, ".")
+	u.session, u.ends = strings.CutSuffix(u.session, endsSuffix)
 	if !found || u.session == "" || strings.ContainsFunc(u.session, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
 		return u, false
 	}
 	return u, true
+}
+
+// user is whose allocation it is for Pion. With another credential of the same session nobody prolongs one that ends.
+func (u username) user() string {
+	if !u.ends {
+		return u.session
+	}
+	return u.session + endsSuffix + strconv.FormatInt(u.expires.Unix(), 10)
+}
+
+// sessionOf is the reverse; ends is zero if the allocation has no end.
+func sessionOf(user string) (session string, ends time.Time) {
+	session, text, found := strings.Cut(user, endsSuffix)
+	if seconds, err := strconv.ParseInt(text, 10, 64); found && err == nil {
+		ends = time.Unix(seconds, 0)
+	}
+	return session, ends
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Servers may have none.
@@ -78,14 +112,17 @@ type Servers struct {
 	Issuers []*Issuer
 }
 
-// For returns a session's servers and their life; 0: no end.
-func (s Servers) For(session string, now time.Time) (servers []wire.ICEServer, life time.Duration) {
+// For returns a session's servers and their life; 0: no end. ends is as in Server.
+func (s Servers) For(session string, ends, now time.Time) (servers []wire.ICEServer, life time.Duration) {
 	servers = append(servers, s.Static...)
 	for _, issuer := range s.Issuers {
-		servers = append(servers, issuer.Server(session, now))
+		servers = append(servers, issuer.Server(session, ends, now))
 		if life == 0 || issuer.Life < life {
 			life = issuer.Life
 		}
+	}
+	if life > 0 && !ends.IsZero() {
+		life = min(life, max(ends.Sub(now), 0))
 	}
 	return servers, life
 }

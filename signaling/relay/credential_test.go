@@ -16,7 +16,7 @@ import (
 func TestServers(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	own := &Issuer{URLs: []string{"turn:a"}, Secrets: secrets, Life: time.Hour}
-	servers, life := Servers{Static: []wire.ICEServer{{URLs: []string{"stun:b"}}}, Issuers: []*Issuer{own}}.For("p-ada", now)
+	servers, life := Servers{Static: []wire.ICEServer{{URLs: []string{"stun:b"}}}, Issuers: []*Issuer{own}}.For("p-ada", time.Time{}, now)
 	if len(servers) != 2 || life != time.Hour || !strings.HasPrefix(servers[1].Username, "1700003600:") {
 		t.Fatalf("%+v for %v", servers, life)
 	}
@@ -24,7 +24,16 @@ func TestServers(t *testing.T) {
 	if got := password([]byte("north"), "1433895918:ada"); got != "KJ5PTMBeGkZIwdEVUss3BPdY8wE=" {
 		t.Errorf("password %s", got)
 	}
-	if servers, life := (Servers{}).For("p-ada", now); len(servers) != 0 || life != 0 {
+	ends := now.Add(3 * time.Minute)
+	servers, life = Servers{Issuers: []*Issuer{own}}.For("p-ada", ends, now)
+	u, ok := parseUsername(servers[0].Username)
+	if life != 3*time.Minute || !ok || !u.ends || !u.expires.Equal(ends) || u.session != "p-ada" {
+		t.Errorf("of a session that ends: %+v for %v", servers, life)
+	}
+	if servers, life := (Servers{Issuers: []*Issuer{own}}).For("p-ada", now.Add(2*time.Hour), now); life != time.Hour || !strings.HasPrefix(servers[0].Username, "1700003600:") {
+		t.Errorf("of a session that ends later: %+v for %v", servers, life)
+	}
+	if servers, life := (Servers{}).For("p-ada", time.Time{}, now); len(servers) != 0 || life != 0 {
 		t.Errorf("%+v for %v", servers, life)
 	}
 }
@@ -52,8 +61,9 @@ func TestMediaSocketsAreThoseThatClientsAreTold(t *testing.T) {
 }
 
 func FuzzUsername(f *testing.F) {
-	f.Add((&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-ada", time.Unix(1_700_000_000, 0)).Username)
-	for _, text := range []string{"", ":", "1:", "1:.", "1:a.b", "-1:a.b", "+1:a.b", "01:a.b", "99999999999999999999:a.b", "1:a.b:c", "1:a.b\x00"} {
+	f.Add((&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-ada", time.Time{}, time.Unix(1_700_000_000, 0)).Username)
+	f.Add((&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-ada", time.Unix(1_700_000_060, 0), time.Unix(1_700_000_000, 0)).Username)
+	for _, text := range []string{"1:a.!ends", "", ":", "1:", "1:.", "1:a.b", "-1:a.b", "+1:a.b", "01:a.b", "99999999999999999999:a.b", "1:a.b:c", "1:a.b\x00"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -65,7 +75,7 @@ func FuzzUsername(f *testing.F) {
 			t.Fatalf("%q was read as %+v", text, u)
 		}
 		expiry, _, _ := strings.Cut(text, ":")
-		if again := expiry + ":" + u.mark + "." + u.session; again != text {
+		if again := expiry + ":" + u.mark + "." + u.session + map[bool]string{true: endsSuffix}[u.ends]; again != text {
 			t.Fatalf("%q was read as %q", text, again)
 		}
 	})

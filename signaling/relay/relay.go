@@ -202,15 +202,15 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	config := turn.ServerConfig{
 		Realm:        realm,
 		AuthHandler:  r.authenticate,
-		QuotaHandler: func(session, _ string, _ net.Addr) bool { return r.hasRoom(session) },
+		QuotaHandler: func(user, _ string, _ net.Addr) bool { return r.hasRoom(user) },
 		EventHandler: turn.EventHandler{
 			OnAuth: func(_, _ net.Addr, _, _, _, _ string, good bool) {
 				if !good {
 					r.refuse(&r.count.credentials, "its password is wrong")
 				}
 			},
-			OnAllocationCreated: func(at, _ net.Addr, _, session, _ string, _ net.Addr, _ int) { r.admit(at, session) },
-			OnAllocationDeleted: func(at, _ net.Addr, _, session, _ string) { r.dismiss(at, session) },
+			OnAllocationCreated: func(at, _ net.Addr, _, user, _ string, _ net.Addr, _ int) { r.admit(at, user) },
+			OnAllocationDeleted: func(at, _ net.Addr, _, user, _ string) { r.dismiss(at, user) },
 		},
 		// Strangers cause its lines.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
@@ -271,15 +271,15 @@ func (r *Relay) close() {
 	}
 }
 
-// Only allocations need an unexpired credential.
-func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, key []byte, ok bool) {
+// Only new allocations, and those that end with it, need an unexpired credential.
+func (r *Relay) authenticate(request *turn.RequestAttributes) (user string, key []byte, ok bool) {
 	u, ok := parseUsername(request.Username)
 	if !ok || request.Realm != realm {
 		r.refuse(&r.count.credentials, "its user name is not ours")
 		return "", nil, false
 	}
 	until := u.expires
-	if request.Method != stun.MethodAllocate {
+	if request.Method != stun.MethodAllocate && !u.ends {
 		until = until.Add(r.config.MaxAge)
 	}
 	if time.Now().After(until) {
@@ -295,7 +295,7 @@ func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, k
 		r.refuse(&r.count.credentials, "the allocation is another session's", "session", u.session)
 		return "", nil, false
 	}
-	return u.session, turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
+	return u.user(), turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
 }
 
 // permit knows the address only; the socket checks the port.

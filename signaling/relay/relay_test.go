@@ -177,7 +177,7 @@ func (s *stage) client(transport, user, pass string) *turn.Client {
 }
 
 func (s *stage) sessionClient(transport, session string) *turn.Client {
-	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server(session, time.Now())
+	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server(session, time.Time{}, time.Now())
 	return s.client(transport, given.Username, given.Credential)
 }
 
@@ -263,9 +263,9 @@ func TestCredentials(t *testing.T) {
 	s := newStage(t, nil)
 	now := time.Now()
 	issuer := &Issuer{Secrets: secrets, Life: time.Hour}
-	ada, eve := issuer.Server("p-ada", now), issuer.Server("p-eve", now)
-	late := issuer.Server("p-ada", now.Add(-2*time.Hour))
-	foreign := (&Issuer{Secrets: func() [][]byte { return [][]byte{[]byte("another cluster's secret")} }, Life: time.Hour}).Server("p-ada", now)
+	ada, eve := issuer.Server("p-ada", time.Time{}, now), issuer.Server("p-eve", time.Time{}, now)
+	late := issuer.Server("p-ada", time.Time{}, now.Add(-2*time.Hour))
+	foreign := (&Issuer{Secrets: func() [][]byte { return [][]byte{[]byte("another cluster's secret")} }, Life: time.Hour}).Server("p-ada", time.Time{}, now)
 	for name, c := range map[string][2]string{
 		"expired":                        {late.Username, late.Credential},
 		"of another cluster":             {foreign.Username, foreign.Credential},
@@ -288,7 +288,7 @@ func TestCredentials(t *testing.T) {
 	if session, _, ok := s.relay.authenticate(request); !ok || session != "p-ada" {
 		t.Error("an allocation cannot be prolonged with the credential that it was made with")
 	}
-	request.Username = issuer.Server("p-ada", now.Add(-14*time.Hour)).Username
+	request.Username = issuer.Server("p-ada", time.Time{}, now.Add(-14*time.Hour)).Username
 	if _, _, ok := s.relay.authenticate(request); ok {
 		t.Error("an allocation can be prolonged for ever")
 	}
@@ -298,7 +298,7 @@ func TestAKeyIsReplacedUnderWay(t *testing.T) {
 	next := []byte("the next secret, of 32 bytes and more")
 	s := newStage(t, func(c *Config) { c.Secrets = func() [][]byte { return [][]byte{next, secret} } })
 	s.allocate(s.sessionClient("udp", "p-old"))
-	given := (&Issuer{Secrets: func() [][]byte { return [][]byte{next} }, Life: time.Hour}).Server("p-new", time.Now())
+	given := (&Issuer{Secrets: func() [][]byte { return [][]byte{next} }, Life: time.Hour}).Server("p-new", time.Time{}, time.Now())
 	s.allocate(s.client("udp", given.Username, given.Credential))
 }
 
@@ -329,6 +329,44 @@ func TestAPlaceComesBack(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp"} {
 		s.allocate(s.sessionClient(transport, "p-idle")) // Nothing is sent over it.
 		s.until("an idle allocation ends", func(c Counters) bool { return c.Allocations == 0 })
+	}
+}
+
+// TestAnAllocationEndsWithASessionThatEnds, though packets pass all the time, and counts for the same session as all others.
+func TestAnAllocationEndsWithASessionThatEnds(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.MaxSessionAllocations = 2 })
+	issuer := &Issuer{Secrets: secrets, Life: time.Hour}
+	s.allocate(s.sessionClient("udp", "p-ada"))
+	for _, transport := range []string{"udp", "tcp"} {
+		// A busy machine may not allocate before a short credential expires.
+		for lasts := 2 * time.Second; ; lasts *= 2 {
+			ends := time.Now().Add(lasts)
+			given := issuer.Server("p-ada", ends, time.Now())
+			client := s.client(transport, given.Username, given.Credential)
+			conn, err := client.Allocate()
+			if err != nil && lasts < patience {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if _, err := s.sessionClient(transport, "p-ada").Allocate(); err == nil && time.Now().Before(ends) {
+				t.Error("a session has more allocations than it may, by the side of one that ends")
+			}
+			s.until("it ends", func(c Counters) bool {
+				_, _ = conn.WriteTo([]byte("hello"), s.media.LocalAddr())
+				return c.Allocations == 1
+			})
+			if time.Now().Before(ends.Truncate(time.Second)) {
+				t.Errorf("it ended before its time, %v", ends)
+			}
+			request := &turn.RequestAttributes{Username: given.Username, Realm: realm, SrcAddr: &net.UDPAddr{}, Method: stun.MethodRefresh}
+			if _, _, ok := s.relay.authenticate(request); ok {
+				t.Error("it may be prolonged after its end")
+			}
+			break
+		}
 	}
 }
 

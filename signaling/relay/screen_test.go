@@ -98,7 +98,7 @@ func TestAnAllocationIsOneSessions(t *testing.T) {
 	s := newStage(t, nil)
 	issuer := &Issuer{Secrets: secrets, Life: time.Hour}
 	now := time.Now()
-	ada, again, eve := issuer.Server("p-ada", now), issuer.Server("p-ada", now.Add(time.Minute)), issuer.Server("p-eve", now)
+	ada, again, eve := issuer.Server("p-ada", time.Time{}, now), issuer.Server("p-ada", time.Time{}, now.Add(time.Minute)), issuer.Server("p-eve", time.Time{}, now)
 	for _, transport := range []string{"udp", "tcp"} {
 		h := s.hand(transport)
 		if !h.asks(ada, stun.MethodAllocate, overUDP) {
@@ -129,7 +129,7 @@ func TestAnAllocationOutlivesItsKey(t *testing.T) {
 	current.Store(&[][]byte{next, secret})
 	s := newStage(t, func(c *Config) { c.Secrets = func() [][]byte { return *current.Load() } })
 	issuer := &Issuer{Secrets: secrets, Life: time.Hour}
-	old := issuer.Server("p-ada", time.Now())
+	old := issuer.Server("p-ada", time.Time{}, time.Now())
 	h := s.hand("udp")
 	if !h.asks(old, stun.MethodAllocate, overUDP) {
 		t.Fatal("no allocation")
@@ -141,7 +141,7 @@ func TestAnAllocationOutlivesItsKey(t *testing.T) {
 	if s.hand("udp").asks(old, stun.MethodAllocate, overUDP) {
 		t.Error("a dropped key allocates")
 	}
-	forged := issuer.Server("p-ada", time.Now())
+	forged := issuer.Server("p-ada", time.Time{}, time.Now())
 	forged.Credential = password(next, forged.Username)
 	if h.asks(forged, stun.MethodRefresh) {
 		t.Error("the allocation is renewed without its password")
@@ -150,7 +150,7 @@ func TestAnAllocationOutlivesItsKey(t *testing.T) {
 
 func TestNoTCPIsRelayed(t *testing.T) {
 	s := newStage(t, nil)
-	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-eve", time.Now())
+	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-eve", time.Time{}, time.Now())
 	h := s.hand("tcp")
 	if h.asks(given, stun.MethodAllocate, overTCP) {
 		t.Error("an allocation of TCP was made")
@@ -259,7 +259,7 @@ func FuzzMessages(f *testing.F) {
 		}
 	})
 	<-conn.taken
-	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-eve", time.Now())
+	given := (&Issuer{Secrets: secrets, Life: time.Hour}).Server("p-eve", time.Time{}, time.Now())
 	nonce := ""
 	ask := func(method uint16, class byte, attributes []byte) {
 		m := stun.New()

@@ -22,12 +22,14 @@ type socket struct {
 	*net.UDPConn
 	relay   *Relay
 	session string
+	ends    time.Time // zero: never
 	out, in *rate.Limiter
 	close   sync.Once
 }
 
 // take decides; hasRoom gives the right error code.
-func (r *Relay) hasRoom(session string) bool {
+func (r *Relay) hasRoom(user string) bool {
+	session, _ := sessionOf(user)
 	r.mu.Lock()
 	free := r.free(session)
 	r.mu.Unlock()
@@ -87,7 +89,8 @@ func (r *Relay) AllocatePacketConn(wanted turn.AllocateListenerConfig) (net.Pack
 	}
 	r.buffer(conn, mediaBuffer)
 	perSecond := rate.Limit(r.config.BytesPerSecond)
-	s := &socket{UDPConn: conn, relay: r, session: wanted.UserID, out: rate.NewLimiter(perSecond, r.config.BytesPerSecond), in: rate.NewLimiter(perSecond, r.config.BytesPerSecond)}
+	session, ends := sessionOf(wanted.UserID)
+	s := &socket{UDPConn: conn, relay: r, session: session, ends: ends, out: rate.NewLimiter(perSecond, r.config.BytesPerSecond), in: rate.NewLimiter(perSecond, r.config.BytesPerSecond)}
 	if !r.take(s) {
 		_ = conn.Close()
 		return nil, nil, errFull
@@ -127,10 +130,13 @@ func (s *socket) WriteTo(packet []byte, to net.Addr) (int, error) {
 	return len(packet), nil
 }
 
-// ReadFrom returns packets of media sockets only.
+// ReadFrom returns packets of media sockets only. Pion deletes the allocation after an error.
 func (s *socket) ReadFrom(packet []byte) (int, net.Addr, error) {
-	idle := time.Now().Add(s.relay.config.IdleAfter)
-	if err := s.SetReadDeadline(idle); err != nil {
+	until := time.Now().Add(s.relay.config.IdleAfter)
+	if !s.ends.IsZero() {
+		until = earlier(until, s.ends)
+	}
+	if err := s.SetReadDeadline(until); err != nil {
 		return 0, nil, err
 	}
 	for {

@@ -93,6 +93,8 @@ export class Mirror {
   #sender = new Call({ audioSlots: 0, videoSlots: 0, simulcast: false });
   #receiver = new Call({ audioSlots: 0, videoSlots: 1 });
   #noise = new Noise();
+  /** What the link allows; who may not send sees nothing either, because nobody else is here. */
+  allows = { up: true, down: true };
 
   /**
    * Rejects with a CallError.
@@ -101,8 +103,10 @@ export class Mirror {
    */
   async enter(linkToken) {
     const [url, token] = [location.origin, await roomOfOnesOwn(linkToken)];
-    const { iceServers = [] } = await this.#sender.join({ url, token, stream: this.#noise.stream });
+    const { iceServers = [], permissions } = await this.#sender.join({ url, token, stream: this.#noise.stream });
     await this.#receiver.join({ url, token });
+    const up = this.#sender.mayPublish('camera');
+    this.allows = { up, down: up && permissions?.subscribe !== false };
     return iceServers;
   }
 
@@ -111,9 +115,9 @@ export class Mirror {
    * @returns {Promise<{relayed: boolean, protocol: string, rttMs: number}>}
    */
   async path() {
-    const live = Promise.all([this.#sender, this.#receiver].map(isLive));
-    if (!await within(MEDIA_MS, live)) throw new CallError('media_unreachable');
-    const stats = await this.#sender.stats();
+    const used = this.allows.up ? [this.#sender, this.#receiver] : [this.#receiver];
+    if (!await within(MEDIA_MS, Promise.all(used.map(isLive)))) throw new CallError('media_unreachable');
+    const stats = await used[0]?.stats();
     return { relayed: stats?.path.relayed ?? false, protocol: stats?.path.protocol ?? '', rttMs: stats?.rttMs ?? 0 };
   }
 

@@ -153,8 +153,9 @@ async function tryNetwork() {
     await tryPath(mirror).finally(() => relays);
   } catch (error) {
     const { code, message } = error instanceof CallError ? error : new CallError('failed');
-    const sentence = code === 'needs_link' ? say('check.link') : ofCall({ code, message });
-    rows.set('direct', code === 'needs_link' ? 'skipped' : 'bad', sentence);
+    if (code === 'needs_link') rows.set('direct', 'skipped', say('check.link'));
+    else if (code === 'not_allowed') rows.set('direct', 'skipped', say('check.not_allowed'));
+    else rows.set('direct', 'bad', ofCall({ code, message }));
   } finally {
     mirror.leave();
   }
@@ -181,9 +182,15 @@ async function tryPath(mirror) {
   if (relayed) rows.set('direct', 'fair', say('check.direct.relayed', { way: protocol.toUpperCase(), time }));
   else if (protocol === 'tcp') rows.set('direct', 'fair', say('check.direct.tcp', { time }));
   else rows.set('direct', 'good', say('check.direct.good', { time }));
-  for (const check of /** @type {const} */ (['up', 'down'])) begin(check);
+  const checks = /** @type {const} */ (['up', 'down']);
+  for (const check of checks) {
+    if (mirror.allows[check]) begin(check);
+    else rows.set(check, 'skipped', say('check.not_allowed'));
+  }
+  if (!mirror.allows.up) return;
   const rates = await mirror.rates();
-  for (const check of /** @type {const} */ (['up', 'down'])) {
+  for (const check of checks) {
+    if (!mirror.allows[check]) continue;
     const { bitsPerSecond, loss } = rates[check];
     const state = ofRate(bitsPerSecond, loss);
     rows.set(check, state, say(`check.rate.${state}`, { rate: rate(bitsPerSecond), loss: percent(loss) }));

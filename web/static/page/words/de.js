@@ -436,4 +436,5 @@ export default {
   'check.rate.fair': 'Genug für Ton und ein kleines Bild: {rate}, {loss} Verlust. Gehen Sie näher an Ihr WLAN, oder halten Sie Downloads an.',
   'check.rate.bad': 'Zu wenig für ein Bild: {rate}, {loss} Verlust. Gehen Sie näher an Ihr WLAN, oder nehmen Sie ein anderes Netz.',
   'check.link': 'Öffnen Sie diese Seite aus Ihrer Einladung, um das zu testen.',
+  'check.not_allowed': 'Ihr Link erlaubt das nicht, deshalb wurde es nicht getestet.',
 };

@@ -437,4 +437,5 @@ export default /** @type {const} */ ({
   'check.rate.fair': 'Enough for sound and a small picture: {rate}, {loss} lost. Move closer to your Wi-Fi, or pause downloads.',
   'check.rate.bad': 'Too little for a picture: {rate}, {loss} lost. Move closer to your Wi-Fi, or try another network.',
   'check.link': 'Open this page from your invitation to test this.',
+  'check.not_allowed': 'Your link does not allow this, so it was not tested.',
 });

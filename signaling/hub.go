@@ -25,7 +25,7 @@ type Hub struct {
 	mu     sync.Mutex
 	rooms  map[ring.RoomID]*localRoom
 	byBoot map[pin.BootID]map[ring.RoomID]*localRoom
-	stalls map[*session]stall
+	stalls map[pin.BootID]map[*session]time.Time // by their rooms' pins: when it was last said
 
 	windows map[pin.BootID]*window
 	nodes   func() int // signaling nodes
@@ -45,7 +45,7 @@ var _ failover.Rooms = (*Hub)(nil)
 func newHub(placer Placer, nodes func() int, guard *panics.Guard, log *slog.Logger) *Hub {
 	return &Hub{
 		placer: placer, nodes: nodes, panics: guard, log: log, rooms: make(map[ring.RoomID]*localRoom),
-		byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall), windows: make(map[pin.BootID]*window),
+		byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[pin.BootID]map[*session]time.Time), windows: make(map[pin.BootID]*window),
 	}
 }
 
@@ -130,6 +130,9 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	}
 	from := r.pin
 	h.unfile(room, r)
+	for s := range r.sessions {
+		h.unstall(s, from.Boot) // of the former place
+	}
 	r.pin, r.stays = to, ""
 	h.file(room, r)
 	h.sendTo(room, r)
@@ -170,7 +173,7 @@ func (h *Hub) leave(s *session) {
 		return
 	}
 	delete(r.sessions, s)
-	delete(h.stalls, s)
+	h.unstall(s, r.pin.Boot)
 	h.unload(s, r.pin.Boot)
 	if len(r.sessions) == 0 {
 		delete(h.rooms, s.who.Room)

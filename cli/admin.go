@@ -22,7 +22,7 @@ type serverFlags struct {
 	keyFlags
 	devStateFlag
 	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
-	Token  string `help:"A token with the operator's grant (roomList and roomAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
+	Token  string `help:"A token with the operator's grant (roomList, roomAdmin and clusterAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
 	JSON   bool   `name:"json" help:"Print the answer as JSON."`
 }
 

@@ -115,7 +115,7 @@ func TestATokensGrantsAreThoseOfItsFlags(t *testing.T) {
 	}
 	for flags, want := range map[string]access.Grant{
 		"--room blue --admin":  {Room: "blue", RoomAdmin: true, CanPublish: true, CanPublishData: true},
-		"--admin":              {RoomAdmin: true, RoomList: true, CanPublish: true, CanPublishData: true},
+		"--admin":              {RoomAdmin: true, RoomList: true, ClusterAdmin: true, CanPublish: true, CanPublishData: true},
 		"--room blue --create": {Room: "blue", RoomCreate: true, CanPublish: true, CanPublishData: true},
 		"--room blue --hidden": {Room: "blue", Hidden: true},
 		"--room blue --source=microphone,screen_share": {

@@ -98,6 +98,7 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	}
 	grant.MaxParticipants = c.MaxParticipants
 	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
+	grant.ClusterAdmin = grant.RoomList
 	grant.CanWatch, grant.CanMessage = c.Watch, c.Message
 	grant.CanPublish = !c.SubscribeOnly && !c.Hidden
 	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden

@@ -2,6 +2,7 @@ package signaling
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -90,9 +91,22 @@ func struck(err error) bool {
 	return errors.Is(err, errStruck) || ok && refused.Code == control.Refusal_REFUSAL_BROKE
 }
 
+// lacksGrant: the message says what the token lacks.
+func lacksGrant(err error) bool {
+	return slices.ContainsFunc([]error{
+		errNotModerator, access.ErrNoIdentity, access.ErrNotJoin, access.ErrOtherRoom, access.ErrNotAdmin,
+		access.ErrCheck, errNoCheck, access.ErrNotCluster, access.ErrNotClusterAdmin, errNotPublished,
+		errNoChat, errNoMessages, errNoRename, errNoRoom, errNoWatch,
+		errUnseen, errNotHere, errStruck,
+	}, func(refusal error) bool { return errors.Is(err, refusal) })
+}
+
 func codeOf(err error) wire.Code {
 	if code := codeOfType(err); code != "" {
 		return code
+	}
+	if lacksGrant(err) {
+		return wire.CodeNotAllowed
 	}
 	for _, row := range []struct {
 		err  error
@@ -103,29 +117,12 @@ func codeOf(err error) wire.Code {
 		{errLeft, wire.CodeResumeExpired},
 		{errKicked, wire.CodeKicked},
 		{errTurnedAway, wire.CodeTurnedAway},
-		{errNotModerator, wire.CodeNotAllowed},
 		{access.ErrExpired, wire.CodeTokenExpired},
 		{access.ErrForged, wire.CodeBadToken},
 		{access.ErrUnknownKey, wire.CodeBadToken},
 		{access.ErrUnfit, wire.CodeBadToken},
-		{access.ErrNoIdentity, wire.CodeNotAllowed},
-		{access.ErrNotJoin, wire.CodeNotAllowed},
-		{access.ErrOtherRoom, wire.CodeNotAllowed},
-		{access.ErrNotAdmin, wire.CodeNotAllowed},
-		{access.ErrCheck, wire.CodeNotAllowed},
-		{errNoCheck, wire.CodeNotAllowed},
-		{access.ErrNotCluster, wire.CodeNotAllowed},
-		{errNotPublished, wire.CodeNotAllowed},
-		{errNoChat, wire.CodeNotAllowed},
-		{errNoMessages, wire.CodeNotAllowed},
-		{errNoRename, wire.CodeNotAllowed},
-		{errNoRoom, wire.CodeNotAllowed},
-		{errNoWatch, wire.CodeNotAllowed},
 		{errManyWatches, wire.CodeTooManyMessages},
 		{errAskedAlready, wire.CodeTooManyMessages},
-		{errUnseen, wire.CodeNotAllowed},
-		{errNotHere, wire.CodeNotAllowed},
-		{errStruck, wire.CodeNotAllowed},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},
 		{wire.ErrUnknownType, wire.CodeUnknownType},

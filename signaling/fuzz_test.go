@@ -44,7 +44,7 @@ func loneServer(f *testing.F) (s *Server, token string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	token, err = keys.Mint(apiKey, access.Grant{Identity: "ops", RoomList: true, RoomAdmin: true}, generous)
+	token, err = keys.Mint(apiKey, access.Operator("ops"), generous)
 	if err != nil {
 		f.Fatal(err)
 	}

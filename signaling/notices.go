@@ -63,7 +63,7 @@ func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask
 		return ask, fmt.Errorf("%w: the body is not {to or room, body}", wire.ErrMalformed)
 	}
 	if ask.Room == "" {
-		err = grant.ForCluster()
+		err = grant.ForClusterAdmin()
 	} else if ask.Room, err = access.CheckRoom(string(ask.Room)); err == nil {
 		err = grant.ForRoomAdmin(ask.Room)
 	}

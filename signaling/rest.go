@@ -90,18 +90,21 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"token": token})
 }
 
-func (s *Server) clusterOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		grant, err := s.grantOf(r)
-		if err == nil {
-			err = grant.ForCluster()
-		}
-		if err != nil {
-			writeFault(w, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// granted refuses requests whose token does not pass.
+func (s *Server) granted(pass func(access.Grant) error) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			grant, err := s.grantOf(r)
+			if err == nil {
+				err = pass(grant)
+			}
+			if err != nil {
+				writeFault(w, err)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // unstored keeps answers out of caches.

@@ -326,3 +326,39 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 		t.Errorf("nodes are %s", body)
 	}
 }
+
+// TestOnlyClusterAdminChangesTheCluster: roomList, which monitoring has, reads.
+func TestOnlyClusterAdminChangesTheCluster(t *testing.T) {
+	r := newRig(t)
+	r.node("sfu-1")
+	r.node("sfu-2")
+	e := r.signalingNode(nil)
+	reads := r.mint(access.Grant{Identity: "monitor", RoomList: true}, generous)
+	runsRooms := r.mint(access.Grant{Identity: "support", RoomList: true, RoomAdmin: true}, generous)
+	ofARoom := r.mint(access.Grant{Identity: "host", Room: "lobby", RoomAdmin: true, ClusterAdmin: true}, generous)
+	for _, change := range []struct{ method, path, body string }{
+		{http.MethodPost, "/api/v1/nodes/sfu-1/drain", `{"keep": true}`},
+		{http.MethodDelete, "/api/v1/nodes/sfu-1/drain", ""},
+		{http.MethodPost, "/api/v1/rooms/lobby/move", "{}"},
+		{http.MethodDelete, "/api/v1/presence?user=ada", ""},
+		{http.MethodPost, "/api/v1/messages", `{"to": ["ada"], "body": {}}`},
+	} {
+		for name, token := range map[string]string{"a reader": reads, "who runs all rooms": runsRooms, "who runs one room": ofARoom} {
+			if status, body, _ := e.requestBody(change.method, change.path, token, change.body); status != http.StatusForbidden || !strings.Contains(body, "clusterAdmin") {
+				t.Errorf("%s %s by %s: %d %s", change.method, change.path, name, status, body)
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/nodes", "/api/v1/nodes/sfu-1/drain", "/api/v1/process", "/api/v1/rooms", "/api/v1/rooms/lobby", "/api/v1/rooms/lobby/roster"} {
+		if status, body, _ := e.get(path, reads); status != http.StatusOK {
+			t.Errorf("a reader asks for %s: %d %s", path, status, body)
+		}
+	}
+	changes := r.mint(access.Grant{Identity: "ops", ClusterAdmin: true}, generous)
+	if status, body, _ := e.requestBody(http.MethodPost, "/api/v1/nodes/sfu-1/drain", changes, `{"keep": true}`); status != http.StatusOK {
+		t.Errorf("clusterAdmin drains: %d %s", status, body)
+	}
+	if status, body, _ := e.get("/api/v1/nodes", changes); status != http.StatusForbidden || !strings.Contains(body, "roomList") {
+		t.Errorf("clusterAdmin alone reads: %d %s", status, body)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 // Our own scripts, what the page captured or made, this node.
@@ -50,15 +51,18 @@ func (s *Server) routes() http.Handler {
 			r.Post("/waiting", s.serveWaiting)
 			r.Delete("/waiting", s.serveWaiting)
 			r.Group(func(r chi.Router) {
-				r.Use(s.clusterOnly)
+				r.Use(s.granted(access.Grant.ForCluster))
 				r.Get("/nodes", s.serveNodes)
 				r.Get("/nodes/{node}/drain", s.serveDrain)
-				r.Post("/nodes/{node}/drain", s.serveDrain)
-				r.Delete("/nodes/{node}/drain", s.serveDrain)
 				r.Get("/process", s.serveProcess)
 				r.Get("/rooms", s.serveRooms)
-				r.Post("/rooms/{room}/move", s.serveMove)
 				r.Get("/presence", s.servePresence)
+			})
+			r.Group(func(r chi.Router) {
+				r.Use(s.granted(access.Grant.ForClusterAdmin))
+				r.Post("/nodes/{node}/drain", s.serveDrain)
+				r.Delete("/nodes/{node}/drain", s.serveDrain)
+				r.Post("/rooms/{room}/move", s.serveMove)
 				r.Delete("/presence", s.serveUserRemoval)
 			})
 		})

@@ -140,7 +140,7 @@ func TestWorkBesideASessionThatBreaksCostsTheSession(t *testing.T) {
 func TestARequestThatBreaksItsHandlingIsAnswered(t *testing.T) {
 	r, _, e, bob := minefield(t)
 	r.placer.bury("attic")
-	token, err := r.keys.Mint(apiKey, access.Grant{Identity: "ops", RoomList: true, RoomAdmin: true}, generous)
+	token, err := r.keys.Mint(apiKey, access.Operator("ops"), generous)
 	if err != nil {
 		t.Fatal(err)
 	}

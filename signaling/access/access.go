@@ -15,18 +15,19 @@ import (
 
 // Reasons of a refusal.
 var (
-	ErrExpired    = errors.New("token has expired")
-	ErrForged     = errors.New("token is not genuine")
-	ErrUnknownKey = errors.New("token's API key is not known")
-	ErrUnfit      = errors.New("the token cannot be used here")
-	ErrNoIdentity = errors.New("the token names no identity (sub)")
-	ErrNotJoin    = errors.New("token does not allow joining")
-	ErrOtherRoom  = errors.New("token is for another room")
-	ErrNotAdmin   = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
-	ErrNotCluster = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
-	ErrCheck      = errors.New("the token is of a connection test: it joins that test's room, and allows nothing else")
-	errSource     = errors.New("unknown source")
-	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
+	ErrExpired         = errors.New("token has expired")
+	ErrForged          = errors.New("token is not genuine")
+	ErrUnknownKey      = errors.New("token's API key is not known")
+	ErrUnfit           = errors.New("the token cannot be used here")
+	ErrNoIdentity      = errors.New("the token names no identity (sub)")
+	ErrNotJoin         = errors.New("token does not allow joining")
+	ErrOtherRoom       = errors.New("token is for another room")
+	ErrNotAdmin        = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
+	ErrNotCluster      = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
+	ErrNotClusterAdmin = errors.New("the token changes nothing in the cluster: that needs clusterAdmin, in a token that names no room")
+	ErrCheck           = errors.New("the token is of a connection test: it joins that test's room, and allows nothing else")
+	errSource          = errors.New("unknown source")
+	ErrBadRoom         = errors.New("room name is not 1 to 128 printable characters")
 )
 
 // MaxIdentityBytes bounds a token's subject.

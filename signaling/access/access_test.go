@@ -42,7 +42,7 @@ func keysOf(t testing.TB, text string) *Keyring {
 func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	want := Everything("ada", "lobby")
 	want.Name, want.Metadata, want.CanSubscribe = "Ada", `{"seat":7}`, false
-	want.RoomCreate, want.RoomList, want.CanRename, want.Sources = true, true, true, Microphone|Screen
+	want.RoomCreate, want.RoomList, want.ClusterAdmin, want.CanRename, want.Sources = true, true, true, true, Microphone|Screen
 	token, err := Mint(testKey, testSecret, want, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -205,15 +205,17 @@ func TestAGrantMeansWhatLiveKitMeans(t *testing.T) {
 
 func TestWhoRunsARoomAndWhoSeesTheCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
-		grant                 Grant
-		lobby, attic, cluster error
+		grant                          Grant
+		lobby, attic, cluster, changes error
 	}{
-		"nobody":                  {Everything("ada", "lobby"), ErrNotAdmin, ErrNotAdmin, ErrNotCluster},
-		"who runs the lobby":      {Grant{RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster},
-		"roomAdmin of no room":    {Grant{RoomAdmin: true}, ErrNotAdmin, ErrNotAdmin, ErrNotCluster},
-		"roomList":                {Grant{RoomList: true}, ErrNotAdmin, ErrNotAdmin, nil},
-		"roomList, and the lobby": {Grant{RoomList: true, RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster},
-		"the operator":            {Operator("root"), nil, nil, nil},
+		"nobody":                  {Everything("ada", "lobby"), ErrNotAdmin, ErrNotAdmin, ErrNotCluster, ErrNotClusterAdmin},
+		"who runs the lobby":      {Grant{RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster, ErrNotClusterAdmin},
+		"roomAdmin of no room":    {Grant{RoomAdmin: true}, ErrNotAdmin, ErrNotAdmin, ErrNotCluster, ErrNotClusterAdmin},
+		"roomList":                {Grant{RoomList: true}, ErrNotAdmin, ErrNotAdmin, nil, ErrNotClusterAdmin},
+		"clusterAdmin":            {Grant{ClusterAdmin: true}, ErrNotAdmin, ErrNotAdmin, ErrNotCluster, nil},
+		"clusterAdmin of a room":  {Grant{ClusterAdmin: true, Room: "lobby"}, ErrNotAdmin, ErrNotAdmin, ErrNotCluster, ErrNotClusterAdmin},
+		"roomList, and the lobby": {Grant{RoomList: true, RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster, ErrNotClusterAdmin},
+		"the operator":            {Operator("root"), nil, nil, nil, nil},
 	} {
 		if err := tc.grant.ForRoomAdmin("lobby"); !errors.Is(err, tc.lobby) {
 			t.Errorf("%s, of the lobby: %v", name, err)
@@ -223,6 +225,9 @@ func TestWhoRunsARoomAndWhoSeesTheCluster(t *testing.T) {
 		}
 		if err := tc.grant.ForCluster(); !errors.Is(err, tc.cluster) {
 			t.Errorf("%s, of the cluster: %v", name, err)
+		}
+		if err := tc.grant.ForClusterAdmin(); !errors.Is(err, tc.changes) {
+			t.Errorf("%s, changes to the cluster: %v", name, err)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Grant struct {
 	RoomList   bool // of the cluster
 	RoomCreate bool // where demanded
 
+	ClusterAdmin bool // changes to the cluster
+
 	CanPublish     bool
 	Sources        Sources // zero: all
 	CanSubscribe   bool
@@ -55,9 +57,9 @@ func (g Grant) ForCheck(room ring.RoomID, places int) Grant {
 	}
 }
 
-// Operator sees all views and rooms.
+// Operator sees and changes everything.
 func Operator(identity string) Grant {
-	return Grant{Identity: identity, RoomList: true, RoomAdmin: true}
+	return Grant{Identity: identity, RoomList: true, RoomAdmin: true, ClusterAdmin: true}
 }
 
 // Sources is a set; zero is everything.
@@ -139,4 +141,12 @@ func (g Grant) ForCluster() error {
 		return nil
 	}
 	return ErrNotCluster
+}
+
+// ForClusterAdmin returns nil if g changes the cluster.
+func (g Grant) ForClusterAdmin() error {
+	if g.ClusterAdmin && g.Room == "" {
+		return nil
+	}
+	return ErrNotClusterAdmin
 }

@@ -38,6 +38,7 @@ type video struct {
 	CanWatch             bool `json:"canWatch,omitempty"`
 	CanMessage           bool `json:"canMessage,omitempty"`
 	Check                bool `json:"check,omitempty"`
+	ClusterAdmin         bool `json:"clusterAdmin,omitempty"`
 }
 
 type claims struct {
@@ -61,7 +62,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
 			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, CanMessage: g.CanMessage, ExpectedSize: g.ExpectedSize,
-			MaxParticipants: g.MaxParticipants, Check: g.Check,
+			MaxParticipants: g.MaxParticipants, Check: g.Check, ClusterAdmin: g.ClusterAdmin,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -151,7 +152,7 @@ func (v *video) read(g *Grant) error {
 	}
 	none := sources == 0 && len(v.CanPublishSources) > 0
 	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
-	g.Check = v.Check
+	g.Check, g.ClusterAdmin = v.Check, v.ClusterAdmin
 	g.Hidden, g.Sources, g.CanRename, g.CanWatch, g.CanMessage = v.Hidden, sources, v.CanUpdateOwnMetadata, v.CanWatch, v.CanMessage && !v.Hidden
 	publish := orElse(v.CanPublish, !v.Hidden)
 	g.CanPublish, g.CanSubscribe, g.CanPublishData = publish && !none, orElse(v.CanSubscribe, true), orElse(v.CanPublishData, publish)

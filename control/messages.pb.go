@@ -32,6 +32,8 @@ const (
 	MessageOutcome_MESSAGE_OUTCOME_ALL         MessageOutcome = 2
 	MessageOutcome_MESSAGE_OUTCOME_NONE        MessageOutcome = 3
 	MessageOutcome_MESSAGE_OUTCOME_BUSY        MessageOutcome = 4
+	// Only of a batch with a previous one: a node of an earlier release refuses it.
+	MessageOutcome_MESSAGE_OUTCOME_BEHIND MessageOutcome = 5
 )
 
 // Enum value maps for MessageOutcome.
@@ -42,6 +44,7 @@ var (
 		2: "MESSAGE_OUTCOME_ALL",
 		3: "MESSAGE_OUTCOME_NONE",
 		4: "MESSAGE_OUTCOME_BUSY",
+		5: "MESSAGE_OUTCOME_BEHIND",
 	}
 	MessageOutcome_value = map[string]int32{
 		"MESSAGE_OUTCOME_UNSPECIFIED": 0,
@@ -49,6 +52,7 @@ var (
 		"MESSAGE_OUTCOME_ALL":         2,
 		"MESSAGE_OUTCOME_NONE":        3,
 		"MESSAGE_OUTCOME_BUSY":        4,
+		"MESSAGE_OUTCOME_BEHIND":      5,
 	}
 )
 
@@ -391,11 +395,14 @@ func (*MessageFrame_Registered) isMessageFrame_Frame() {}
 func (*MessageFrame_Resync) isMessageFrame_Frame() {}
 
 type UserMessages struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Origin        *NodeRun               `protobuf:"bytes,2,opt,name=origin,proto3" json:"origin,omitempty"`
-	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
-	Messages      []*UserMessage         `protobuf:"bytes,4,rep,name=messages,proto3" json:"messages,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Number   uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Origin   *NodeRun               `protobuf:"bytes,2,opt,name=origin,proto3" json:"origin,omitempty"`
+	To       string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Messages []*UserMessage         `protobuf:"bytes,4,rep,name=messages,proto3" json:"messages,omitempty"`
+	Previous uint64                 `protobuf:"varint,5,opt,name=previous,proto3" json:"previous,omitempty"`
+	// Empty, or one for each message.
+	AgesMs        []uint32 `protobuf:"varint,6,rep,packed,name=ages_ms,json=agesMs,proto3" json:"ages_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -454,6 +461,20 @@ func (x *UserMessages) GetTo() string {
 func (x *UserMessages) GetMessages() []*UserMessage {
 	if x != nil {
 		return x.Messages
+	}
+	return nil
+}
+
+func (x *UserMessages) GetPrevious() uint64 {
+	if x != nil {
+		return x.Previous
+	}
+	return 0
+}
+
+func (x *UserMessages) GetAgesMs() []uint32 {
+	if x != nil {
+		return x.AgesMs
 	}
 	return nil
 }
@@ -630,6 +651,7 @@ type MessageDeliver struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Batch         *UserMessages          `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
 	Holders       []string               `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	View          uint64                 `protobuf:"fixed64,3,opt,name=view,proto3" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,12 +700,21 @@ func (x *MessageDeliver) GetHolders() []string {
 	return nil
 }
 
+func (x *MessageDeliver) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
 type MessageReceipt struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	Outcome       MessageOutcome         `protobuf:"varint,3,opt,name=outcome,proto3,enum=holdfast.control.v1.MessageOutcome" json:"outcome,omitempty"`
 	Holders       []string               `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
+	View          uint64                 `protobuf:"fixed64,5,opt,name=view,proto3" json:"view,omitempty"`
+	Level         uint64                 `protobuf:"varint,6,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -744,6 +775,20 @@ func (x *MessageReceipt) GetHolders() []string {
 		return x.Holders
 	}
 	return nil
+}
+
+func (x *MessageReceipt) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *MessageReceipt) GetLevel() uint64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
 }
 
 type MessageMiss struct {
@@ -1002,12 +1047,14 @@ const file_messages_proto_rawDesc = "" +
 	"registered\x18\x06 \x01(\v2&.holdfast.control.v1.MessageRegisteredH\x00R\n" +
 	"registered\x12<\n" +
 	"\x06resync\x18\a \x01(\v2\".holdfast.control.v1.MessageResyncH\x00R\x06resyncB\a\n" +
-	"\x05frame\"\xaa\x01\n" +
+	"\x05frame\"\xdf\x01\n" +
 	"\fUserMessages\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
 	"\x06origin\x18\x02 \x01(\v2\x1c.holdfast.control.v1.NodeRunR\x06origin\x12\x0e\n" +
 	"\x02to\x18\x03 \x01(\tR\x02to\x12<\n" +
-	"\bmessages\x18\x04 \x03(\v2 .holdfast.control.v1.UserMessageR\bmessages\"\xb9\x01\n" +
+	"\bmessages\x18\x04 \x03(\v2 .holdfast.control.v1.UserMessageR\bmessages\x12\x1a\n" +
+	"\bprevious\x18\x05 \x01(\x04R\bprevious\x12\x17\n" +
+	"\aages_ms\x18\x06 \x03(\rR\x06agesMs\"\xb9\x01\n" +
 	"\vUserMessage\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1022,15 +1069,18 @@ const file_messages_proto_rawDesc = "" +
 	"\x05batch\x18\x01 \x01(\v2!.holdfast.control.v1.UserMessagesR\x05batch\x12\x12\n" +
 	"\x04view\x18\x02 \x01(\x06R\x04view\x12\x18\n" +
 	"\aoverdue\x18\x03 \x01(\bR\aoverdue\x12\x12\n" +
-	"\x04hops\x18\x04 \x01(\rR\x04hops\"c\n" +
+	"\x04hops\x18\x04 \x01(\rR\x04hops\"w\n" +
 	"\x0eMessageDeliver\x127\n" +
 	"\x05batch\x18\x01 \x01(\v2!.holdfast.control.v1.UserMessagesR\x05batch\x12\x18\n" +
-	"\aholders\x18\x02 \x03(\tR\aholders\"\x91\x01\n" +
+	"\aholders\x18\x02 \x03(\tR\aholders\x12\x12\n" +
+	"\x04view\x18\x03 \x01(\x06R\x04view\"\xbb\x01\n" +
 	"\x0eMessageReceipt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12=\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2#.holdfast.control.v1.MessageOutcomeR\aoutcome\x12\x18\n" +
-	"\aholders\x18\x04 \x03(\tR\aholders\"S\n" +
+	"\aholders\x18\x04 \x03(\tR\aholders\x12\x12\n" +
+	"\x04view\x18\x05 \x01(\x06R\x04view\x12\x14\n" +
+	"\x05level\x18\x06 \x01(\x04R\x05level\"S\n" +
 	"\vMessageMiss\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1c\n" +
@@ -1045,13 +1095,14 @@ const file_messages_proto_rawDesc = "" +
 	"\x11MessageRegistered\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\")\n" +
 	"\rMessageResync\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession*\x98\x01\n" +
+	"\asession\x18\x01 \x01(\x04R\asession*\xb4\x01\n" +
 	"\x0eMessageOutcome\x12\x1f\n" +
 	"\x1bMESSAGE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14MESSAGE_OUTCOME_SOME\x10\x01\x12\x17\n" +
 	"\x13MESSAGE_OUTCOME_ALL\x10\x02\x12\x18\n" +
 	"\x14MESSAGE_OUTCOME_NONE\x10\x03\x12\x18\n" +
-	"\x14MESSAGE_OUTCOME_BUSY\x10\x042]\n" +
+	"\x14MESSAGE_OUTCOME_BUSY\x10\x04\x12\x1a\n" +
+	"\x16MESSAGE_OUTCOME_BEHIND\x10\x052]\n" +
 	"\bMessages\x12Q\n" +
 	"\bExchange\x12!.holdfast.control.v1.MessageBatch\x1a .holdfast.control.v1.MessagesEnd(\x01B*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 

@@ -134,7 +134,7 @@ func (d *directory) route(r Route) {
 		boots[i] = holder.Boot
 	}
 	for _, holder := range holders {
-		d.node.send(holder, Deliver{Batch: r.Batch, Holders: boots})
+		d.node.send(holder, Deliver{Batch: r.Batch, Holders: boots, View: d.node.view.mark})
 	}
 }
 

@@ -1,6 +1,10 @@
 package messaging
 
-import "github.com/holdfast-rtc/holdfast/pin"
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
 
 // Frame may be lost, repeated or reordered.
 type Frame interface{ frame() }
@@ -11,6 +15,11 @@ type Batch struct {
 	Origin   Peer
 	To       UserID
 	Messages []Message
+
+	// Previous is the batch before this one if its origin keeps that batch, else 0. A holder whose clients lack it must not go on.
+	Previous uint64
+	// Ages is empty, or how long ago another client got each message, which the origin has kept for who lacks it.
+	Ages []time.Duration
 }
 
 // Route takes a batch to the receiver's directory.
@@ -27,6 +36,7 @@ type Deliver struct {
 	Batch
 
 	Holders []pin.BootID
+	View    uint64 // mark of the directory that chose the holders
 }
 
 // Receipt is a holder's answer to the origin.
@@ -35,6 +45,8 @@ type Receipt struct {
 	To      UserID
 	Outcome Outcome
 	Holders []pin.BootID
+	View    uint64 // of the Deliver
+	Level   uint64 // with OutcomeBehind: the clients here have the batches up to this one
 }
 
 // Outcome is a holder's.
@@ -42,10 +54,11 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	OutcomeSome Outcome = 1 + iota // one client has it
-	OutcomeAll                     // each client has it
-	OutcomeNone                    // no client here may get it
-	OutcomeBusy                    // clients must answer for others first
+	OutcomeSome   Outcome = 1 + iota // one client has it
+	OutcomeAll                       // each client has it
+	OutcomeNone                      // no client here may get it
+	OutcomeBusy                      // clients must answer for others first
+	OutcomeBehind                    // clients lack earlier batches, which the origin keeps
 )
 
 // Miss tells the origin that nobody gets the batch.

@@ -1,7 +1,9 @@
 package messaging
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -12,16 +14,18 @@ type local struct {
 	batches   map[source]*handed
 }
 
-// source is another node's queue, with one batch under way.
+// source is another node's queue, with one batch under way, and one for who lacks it.
 type source struct {
 	origin Peer
 	room   string
+	again  bool
 }
 
 // handed is a batch at clients, who answer by stream up to a number.
 type handed struct {
 	number  uint64
 	holders []pin.BootID
+	view    uint64
 	owed    map[*Client]map[stream]uint64
 	given   map[*Client]struct{}
 	size    int
@@ -36,54 +40,99 @@ type stream struct {
 func (n *Node) deliver(d Deliver) {
 	user := n.locals[d.To]
 	if user == nil || len(d.Messages) == 0 {
-		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
+		n.send(d.Origin, d.receipt(OutcomeNone))
 		return
 	}
-	from := source{d.Origin, d.Messages[0].Room}
-	h := user.batches[from]
+	from := source{origin: d.Origin, room: d.Messages[0].Room}
+	level := user.level(from)
 	switch {
-	case h != nil && d.Number < h.number:
-		return
-	case h == nil || d.Number > h.number:
-		if user.unanswered(from)+len(d.Messages) > n.config.MaxUnanswered {
-			n.receipt(d.Origin, d.Number, d.To, OutcomeBusy, d.Holders)
-			return
+	case d.Previous > level:
+		behind := d.receipt(OutcomeBehind)
+		behind.Level = level
+		n.send(d.Origin, behind)
+	case len(d.Ages) > 0 && d.Number <= level:
+		if !user.owes(from) {
+			n.send(d.Origin, d.receipt(OutcomeAll))
 		}
-		h = &handed{number: d.Number, owed: make(map[*Client]map[stream]uint64), given: make(map[*Client]struct{}), size: len(d.Messages)}
-		user.batches[from] = h
-	}
-	h.holders = d.Holders
-	if h.some && len(h.owed) == 0 {
-		n.receipt(d.Origin, d.Number, d.To, OutcomeAll, d.Holders)
-		return
-	}
-	for _, client := range user.clients {
-		h.give(client, d.Messages)
-	}
-	switch {
-	case len(h.owed) == 0:
-		delete(user.batches, from)
-		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
-	case h.some:
-		n.receipt(d.Origin, d.Number, d.To, OutcomeSome, d.Holders)
+	default:
+		n.hand(user, from, d)
 	}
 }
 
-func (h *handed) give(client *Client, messages []Message) {
-	if _, done := h.given[client]; done {
+func (n *Node) hand(user *local, from source, d Deliver) {
+	at := from
+	at.again = len(d.Ages) > 0
+	h := user.batches[at]
+	switch {
+	case h != nil && d.Number < h.number && !at.again:
+		return
+	case h == nil || d.Number != h.number:
+		if user.unanswered(at)+len(d.Messages) > n.config.MaxUnanswered {
+			n.send(d.Origin, d.receipt(OutcomeBusy))
+			return
+		}
+		h = &handed{number: d.Number, owed: make(map[*Client]map[stream]uint64), given: make(map[*Client]struct{}), size: len(d.Messages)}
+		user.batches[at] = h
+	}
+	h.holders, h.view = d.Holders, d.View
+	if h.some && len(h.owed) == 0 {
+		n.send(d.Origin, d.receipt(OutcomeAll))
+		return
+	}
+	for _, client := range user.clients {
+		h.give(client, from, d, n.config.Now())
+	}
+	switch {
+	case len(h.owed) == 0:
+		delete(user.batches, at)
+		n.send(d.Origin, d.receipt(OutcomeNone))
+	case h.some:
+		n.send(d.Origin, d.receipt(OutcomeSome))
+	}
+}
+
+// give hands a batch to a client once. What others got before it came is not for it, unless it resumed.
+func (h *handed) give(client *Client, from source, d Deliver, now time.Time) {
+	if _, done := h.given[client]; done || len(d.Ages) > 0 && client.levels[from] >= d.Number {
 		return
 	}
 	h.given[client] = struct{}{}
+	if len(client.levels) >= maxLevels {
+		clear(client.levels)
+	}
+	client.levels[from] = max(client.levels[from], d.Number)
 	owes := make(map[stream]uint64)
-	for _, m := range messages {
-		if m.Room == "" || m.Room == client.Room {
-			client.Hand(m)
-			owes[stream{m.From, m.Stream}] = m.Seq
+	for i, m := range d.Messages {
+		if m.Room != "" && m.Room != client.Room || len(d.Ages) > 0 && !client.Resumed && now.Sub(client.opened) < d.Ages[i] {
+			continue
 		}
+		client.Hand(m)
+		owes[stream{m.From, m.Stream}] = m.Seq
 	}
 	if len(owes) > 0 {
 		h.owed[client] = owes
 	}
+}
+
+// level is the last batch that all clients here have been handed, of those that may get it.
+func (u *local) level(from source) uint64 {
+	level := uint64(math.MaxUint64)
+	for _, client := range u.clients {
+		if from.room == "" || client.Room == from.room {
+			level = min(level, client.levels[from])
+		}
+	}
+	return level
+}
+
+// owes reports whether a client here has been handed something of the source that it did not answer.
+func (u *local) owes(from source) bool {
+	for other, h := range u.batches {
+		if other.origin == from.origin && other.room == from.room && len(h.owed) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (u *local) unanswered(except source) int {
@@ -96,8 +145,12 @@ func (u *local) unanswered(except source) int {
 	return total
 }
 
-func (n *Node) receipt(origin Peer, number uint64, to UserID, outcome Outcome, holders []pin.BootID) {
-	n.send(origin, Receipt{Number: number, To: to, Outcome: outcome, Holders: holders})
+func (d *Deliver) receipt(outcome Outcome) Receipt {
+	return Receipt{Number: d.Number, To: d.To, Outcome: outcome, Holders: d.Holders, View: d.View}
+}
+
+func (h *handed) receipt(to UserID, outcome Outcome) Receipt {
+	return Receipt{Number: h.number, To: to, Outcome: outcome, Holders: h.holders, View: h.view}
 }
 
 // answered settles what a client owes.
@@ -114,14 +167,17 @@ func (n *Node) answered(user *local, client *Client, settle func(owes map[stream
 		delete(h.owed, client)
 		first := has && !h.some
 		h.some = h.some || has
+		if len(h.owed) == 0 && from.again { // a client that resumes here may need the same batch once more
+			delete(user.batches, from)
+		}
 		switch {
 		case len(h.owed) == 0 && h.some:
-			n.receipt(from.origin, h.number, client.User, OutcomeAll, h.holders)
+			n.send(from.origin, h.receipt(client.User, OutcomeAll))
 		case len(h.owed) == 0:
 			delete(user.batches, from)
-			n.receipt(from.origin, h.number, client.User, OutcomeNone, h.holders)
+			n.send(from.origin, h.receipt(client.User, OutcomeNone))
 		case first:
-			n.receipt(from.origin, h.number, client.User, OutcomeSome, h.holders)
+			n.send(from.origin, h.receipt(client.User, OutcomeSome))
 		}
 	}
 }
@@ -138,6 +194,7 @@ func (n *Node) Open(client *Client) {
 		n.registrar.tell(user.directory, client.User)
 		n.registrar.flush(user.directory, n.config.Now())
 	}
+	client.opened, client.levels = n.config.Now(), make(map[source]uint64)
 	user.clients = append(user.clients, client)
 }
 

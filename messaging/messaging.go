@@ -66,8 +66,13 @@ type Client struct {
 	Tell func(Status) // of what it sent
 	// Trusted is not bounded by MaxPerSender.
 	Trusted bool
+	// Resumed has had another connection before, and may lack what was delivered to the user's other clients meanwhile.
+	Resumed bool
 
-	closed bool // guarded by the Node
+	// Guarded by the Node.
+	closed bool
+	opened time.Time
+	levels map[source]uint64 // the last batch that was handed out here
 }
 
 // All are ErrFull.
@@ -98,8 +103,12 @@ type Config struct {
 	HoldFor time.Duration
 	// From acceptance to gave_up; a death takes gossip less.
 	Patience time.Duration
-	// For the user's other clients, straggles times.
-	StragglersFor time.Duration
+	// For answers of the user's other clients before the next batch is sent.
+	OthersFor time.Duration
+	// What a client may lack is kept. The first repetition; the next ones come after twice the time each.
+	RepeatAfter time.Duration
+	// Nodes that were frozen or cut off are back by then, or their clients have resumed elsewhere.
+	KeepFor time.Duration
 	// For unsettled directories.
 	SettleFor time.Duration
 	// For answers to registrations.
@@ -108,6 +117,7 @@ type Config struct {
 	MaxPerSender   int // waiting messages
 	MaxPerReceiver int
 	MaxBytes       int // of all waiting messages
+	MaxKeptBytes   int // of all kept ones
 	MaxUnanswered  int // to one user's clients here
 }
 
@@ -118,12 +128,15 @@ func DefaultConfig() Config {
 		RetryAfter:     2 * time.Second,
 		HoldFor:        3 * time.Second,
 		Patience:       20 * time.Second,
-		StragglersFor:  500 * time.Millisecond,
+		OthersFor:      500 * time.Millisecond,
+		RepeatAfter:    500 * time.Millisecond,
+		KeepFor:        time.Minute,
 		SettleFor:      3 * time.Second,
 		AckAfter:       time.Second,
 		MaxPerSender:   64,
 		MaxPerReceiver: 256,
 		MaxBytes:       64 << 20,
+		MaxKeptBytes:   16 << 20,
 		MaxUnanswered:  64,
 	}
 }
@@ -135,9 +148,13 @@ const (
 	// 16 bytes each.
 	batchRegistrations = 2000
 	// From the first refusal to the last.
-	backoffBase = 25 * time.Millisecond
-	backoffMax  = 400 * time.Millisecond
-	straggles   = 6
+	backoffBase   = 25 * time.Millisecond
+	backoffMax    = 400 * time.Millisecond
+	againMessages = 32
+	repeatMax     = 4 * time.Second
+	maxRepeats    = 8
+	// Of one client: one for each node that sends to it. Beyond that all are forgotten, and the client drops what comes again.
+	maxLevels = 4096
 	// While views differ; then the sender retries.
 	maxHops         = 2
 	rememberedViews = 16

@@ -140,7 +140,7 @@ func TestPresenceDoesNotKnowYet(t *testing.T) {
 	if !w.run(9*time.Second, func() bool { return p.states[sending{"bob", 1}] == StateDelivered }) || len(p.unsaid) != 2 {
 		t.Fatalf("states %v", p.states)
 	}
-	if !w.run(4*time.Second, func() bool { return p.states[sending{"nobody", 2}] == StateOffline }) {
+	if !w.run(6*time.Second, func() bool { return p.states[sending{"nobody", 2}] == StateOffline }) {
 		t.Fatalf("states %v", p.states)
 	}
 	// Who is online and nowhere is waited for from then on.
@@ -247,6 +247,46 @@ func TestADeathThatWasNone(t *testing.T) {
 		t.Fatal("not all were delivered")
 	}
 	w.checkOrder()
+}
+
+// TestTheSecondDeviceIsAtAPausedNode: everybody has one page at a node that lives and one at a node that is paused. Both pages
+// get everything that was said meanwhile, once and in order, whether frames waited for the node or were lost.
+func TestTheSecondDeviceIsAtAPausedNode(t *testing.T) {
+	for _, length := range []time.Duration{time.Second, 4 * time.Second, 14 * time.Second} {
+		for _, lossy := range []bool{false, true} {
+			for seed := range uint64(4) {
+				t.Run(fmt.Sprint(length, lossy, seed), func(t *testing.T) { pausedDevice(t, seed, length, lossy) })
+			}
+		}
+	}
+}
+
+func pausedDevice(t *testing.T, seed uint64, length time.Duration, lossy bool) {
+	w := newWorld(t, seed, 0.02)
+	a, b, c := w.add("a"), w.add("b"), w.add("c")
+	w.spread(0, 200*time.Millisecond)
+	const users = 8
+	for i := range users {
+		w.page(UserID(fmt.Sprint("user-", i)), []Peer{a, c}[i%2])
+		w.page(UserID(fmt.Sprint("user-", i)), b)
+	}
+	from := w.page("alice", a)
+	w.run(2*time.Second, func() bool { return false })
+	w.pause(b, length, lossy)
+	const every = 70 * time.Millisecond
+	messages := int((length + time.Second) / every)
+	for i := range messages {
+		to := UserID(fmt.Sprint("user-", i/2%users*(i%2))) // every other one to the same user
+		w.after(time.Duration(i)*every, func() { from.send(to) })
+	}
+	if !w.run(time.Minute, func() bool { return w.sent() == messages && w.settled() }) {
+		t.Fatal("some messages were not answered")
+	}
+	w.run(10*time.Second, func() bool { return false })
+	w.checkOrder()
+	if delivered := w.checkDelivered(); delivered != messages {
+		t.Errorf("%d of %d were delivered", delivered, messages)
+	}
 }
 
 func TestTheTableIsAMapOfSets(t *testing.T) {

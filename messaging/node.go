@@ -19,12 +19,13 @@ type Node struct {
 	counters  Counters
 }
 
-// Counters grow, but for the first four.
+// Counters grow, but for the first five.
 type Counters struct {
 	Users      int `json:"users"`      // with clients here
 	Registered int `json:"registered"` // as their directory
 	Waiting    int `json:"waiting"`    // messages
 	Bytes      int `json:"bytes"`
+	KeptBytes  int `json:"keptBytes"` // of delivered messages that a client may lack
 
 	Accepted      int    `json:"accepted"` // messages, as are the next
 	Delivered     int    `json:"delivered"`
@@ -36,7 +37,8 @@ type Counters struct {
 	Moved         int    `json:"moved"`         // registrations, by views
 	Registrations int    `json:"registrations"` // told to directories
 	Malformed     uint64 `json:"malformed"`
-	Dropped       uint64 `json:"dropped"` // queue full
+	Dropped       uint64 `json:"dropped"`   // queue full
+	Forgotten     int    `json:"forgotten"` // kept messages beyond a bound: a client may lack them
 }
 
 // New makes a node that is alone.
@@ -114,7 +116,7 @@ func (n *Node) Counters() Counters {
 	defer n.mu.Unlock()
 	c := n.counters
 	c.Users, c.Registered = len(n.locals), len(n.directory.table.users)
-	c.Waiting, c.Bytes = n.relay.waiting, n.relay.bytes
+	c.Waiting, c.Bytes, c.KeptBytes = n.relay.waiting, n.relay.bytes, n.relay.kept
 	return c
 }
 

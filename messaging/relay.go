@@ -13,20 +13,13 @@ type relay struct {
 	queues   map[address]*queue
 	inFlight map[uint64]*queue // by batch number
 	asked    map[UserID][]*queue
-	senders  map[UserID]int // waiting messages
-	late     map[lateness]struct{}
+	senders  map[UserID]int     // waiting messages
+	away     map[Peer]time.Time // left the view, and may come back
 	number   uint64
 	waiting  int
 	bytes    int
+	kept     int // bytes of delivered batches that somebody may lack
 }
-
-// The next batch does not wait for this silent holder.
-type lateness struct {
-	user   UserID
-	holder pin.BootID
-}
-
-const maxLate = 4096
 
 type queuedMessage struct {
 	Message
@@ -48,12 +41,17 @@ type queue struct {
 	inFlight int
 	number   uint64
 	tries    int
-	due      time.Time // or end of waiting for stragglers
+	due      time.Time // or end of waiting for the user's other clients
 
-	holders  []pin.BootID
-	answered map[pin.BootID]struct{} // nothing more to say
-	some     bool                    // a client has it
-	extra    int                     // tries for other clients
+	holders   []pin.BootID
+	view      uint64                  // that the holders are of
+	answered  map[pin.BootID]struct{} // nothing more to say
+	some      bool                    // a client has it
+	uncertain bool                    // a holder may be unknown to the directory
+
+	kept      []*keptBatch // in order; delivered, but perhaps not to every client
+	repeating bool         // the last of kept is under way
+	repeats   int          // since the view changed or something was kept
 
 	missing time.Time // since there is no client, or zero
 	pause   time.Duration
@@ -63,7 +61,7 @@ type queue struct {
 }
 
 func newRelay(n *Node) *relay {
-	return &relay{node: n, queues: make(map[address]*queue), inFlight: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
+	return &relay{node: n, queues: make(map[address]*queue), inFlight: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), away: make(map[Peer]time.Time)}
 }
 
 // Submit takes a message to one user; without an error, the sender is told the outcome. A client from another node first repeats
@@ -80,7 +78,7 @@ func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 
 func (r *relay) take(l *queuedMessage, to address) error {
 	q := r.queues[to]
-	if q != nil && r.repeats(q, l) {
+	if q != nil && r.known(q, l) {
 		return nil
 	}
 	limits := &r.node.config
@@ -113,7 +111,11 @@ func (l *queuedMessage) sameStream(other *queuedMessage) bool {
 }
 
 // A repetition's sender is told on the new connection.
-func (r *relay) repeats(q *queue, l *queuedMessage) bool {
+func (r *relay) known(q *queue, l *queuedMessage) bool {
+	if q.keeps(l) {
+		r.tell(l, q.to.user, StateDelivered)
+		return true
+	}
 	for i, other := range q.list {
 		if !l.sameStream(other) || l.Seq != other.Seq {
 			continue
@@ -145,9 +147,7 @@ func (r *relay) send(q *queue, now time.Time) {
 			q.inFlight++
 		}
 		r.number++
-		r.inFlight[r.number] = q
-		q.number, q.tries, q.some, q.answered = r.number, 0, false, make(map[pin.BootID]struct{})
-		q.extra, q.holders = 0, nil
+		r.begin(q, r.number)
 	}
 	if q.tries++; q.tries > 1 {
 		r.node.counters.Retries++
@@ -156,13 +156,33 @@ func (r *relay) send(q *queue, now time.Time) {
 	if !q.missing.IsZero() || !q.unknown.IsZero() {
 		q.due = now.Add(2 * backoffMax) // a lost frame would take it all
 	}
-	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.inFlight)}
-	for i := range batch.Messages {
-		batch.Messages[i] = q.list[i].Message
+	overdue := !q.unknown.IsZero() && now.Sub(q.unknown) >= r.node.config.SettleFor
+	q.uncertain = q.uncertain || overdue
+	r.route(r.batch(q), overdue)
+}
+
+// begin makes a batch the one under way.
+func (r *relay) begin(q *queue, number uint64) {
+	r.inFlight[number] = q
+	q.number, q.tries, q.some, q.uncertain, q.repeating = number, 0, false, false, false
+	q.holders, q.view, q.answered = nil, 0, make(map[pin.BootID]struct{})
+}
+
+// batch is the one under way.
+func (r *relay) batch(q *queue) Batch {
+	b := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.inFlight)}
+	for i := range b.Messages {
+		b.Messages[i] = q.list[i].Message
 	}
-	if directory, ok := r.node.view.directory(q.to.user); ok {
-		overdue := !q.unknown.IsZero() && now.Sub(q.unknown) >= r.node.config.SettleFor
-		r.node.send(directory, Route{Batch: batch, View: r.node.view.mark, Overdue: overdue})
+	if n := len(q.kept); n > 0 {
+		b.Previous = q.kept[n-1].number
+	}
+	return b
+}
+
+func (r *relay) route(b Batch, overdue bool) {
+	if directory, ok := r.node.view.directory(b.To); ok {
+		r.node.send(directory, Route{Batch: b, View: r.node.view.mark, Overdue: overdue})
 	}
 }
 
@@ -171,39 +191,49 @@ func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
 	if q == nil || q.to.user != a.To {
 		return
 	}
-	delete(r.late, lateness{a.To, from.Boot})
-	q.holders = a.Holders
-	switch a.Outcome {
-	case OutcomeSome, OutcomeAll:
-		if !q.some {
-			q.some = true
-			r.answer(q, q.inFlight, StateDelivered)
-			q.due = now.Add(r.node.config.StragglersFor)
-		}
-	case OutcomeBusy:
-		if !q.some {
-			r.hold(q, now)
-		}
-	case OutcomeNone:
+	done := a.Outcome == OutcomeAll || a.Outcome == OutcomeNone
+	if a.Number != q.number {
+		r.caughtUp(q, from, a, now)
+		return
 	}
-	if a.Outcome == OutcomeAll || a.Outcome == OutcomeNone {
+	if len(a.Holders) > 0 {
+		q.holders, q.view = a.Holders, a.View
+	}
+	q.uncertain = q.uncertain || a.View != 0 && a.View != r.node.view.mark
+	if done {
 		q.answered[from.Boot] = struct{}{}
 	}
 	switch {
-	case !r.complete(q):
+	case a.Outcome == OutcomeBehind:
+		r.catchUp(q, from, a.Level, now)
+		return
+	case q.repeating:
+		if r.complete(q) && r.certain(q, now) {
+			r.release(q, len(q.kept))
+		}
+		return
 	case q.some:
+	case a.Outcome == OutcomeSome, a.Outcome == OutcomeAll:
+		q.some = true
+		r.answer(q, q.inFlight, StateDelivered)
+		q.due = now.Add(r.node.config.OthersFor)
+	case a.Outcome == OutcomeBusy:
+		r.hold(q, now)
+	}
+	switch {
+	case q.some && (r.complete(q) || len(q.kept) > 0): // who is behind is not waited for again
 		r.finish(q, now)
-	default:
+	case !q.some && r.complete(q):
 		clear(q.answered)
 		r.absent(q, now)
 	}
 }
 
+// complete reports whether every known holder has nothing more to say.
 func (r *relay) complete(q *queue) bool {
-	return !slices.ContainsFunc(q.holders, func(boot pin.BootID) bool {
+	return len(q.holders) > 0 && !slices.ContainsFunc(q.holders, func(boot pin.BootID) bool {
 		_, done := q.answered[boot]
-		_, late := r.late[lateness{q.to.user, boot}]
-		return !done && (!late || !q.some)
+		return !done
 	})
 }
 
@@ -221,7 +251,13 @@ func (r *relay) answer(q *queue, n int, state State) {
 	}
 }
 
+// finish ends the batch under way, which is delivered, and keeps it if a client may lack it.
 func (r *relay) finish(q *queue, now time.Time) {
+	if r.complete(q) && r.certain(q, now) {
+		r.release(q, len(q.kept))
+	} else {
+		r.keep(q, now)
+	}
 	r.remove(q, func(i int, _ *queuedMessage) bool { return i < q.inFlight })
 	r.end(q)
 	if len(q.list) > 0 {
@@ -244,14 +280,24 @@ func (r *relay) remove(q *queue, which func(i int, l *queuedMessage) bool) {
 	}
 	clear(q.list[len(kept):])
 	q.list = kept
-	if len(q.list) == 0 {
+	r.forget(q)
+}
+
+func (r *relay) forget(q *queue) {
+	if len(q.list) == 0 && len(q.kept) == 0 {
 		delete(r.queues, q.to)
 	}
 }
 
 func (r *relay) miss(m Miss, now time.Time) {
 	q := r.inFlight[m.Number]
-	if q == nil || q.to.user != m.To || q.some {
+	if q == nil || q.to.user != m.To || q.number != m.Number || q.some {
+		return
+	}
+	if q.repeating {
+		if m.Unsettled {
+			q.due = now.Add(backoffMax)
+		}
 		return
 	}
 	if m.Unsettled {
@@ -278,8 +324,10 @@ func (r *relay) fail(q *queue, n int, state State) {
 }
 
 func (r *relay) end(q *queue) {
-	delete(r.inFlight, q.number)
-	q.inFlight, q.missing, q.unknown, q.pause, q.online = 0, time.Time{}, time.Time{}, 0, false
+	if !q.keepsBatch(q.number) {
+		delete(r.inFlight, q.number)
+	}
+	q.number, q.inFlight, q.some, q.missing, q.unknown, q.pause, q.online = 0, 0, false, time.Time{}, time.Time{}, 0, false
 	if q.asked {
 		q.asked = false
 		r.unask(q)
@@ -288,6 +336,13 @@ func (r *relay) end(q *queue) {
 
 func (r *relay) tick(now time.Time) {
 	for _, q := range r.queues {
+		r.expire(q, now)
+		if len(q.list) == 0 {
+			if len(q.kept) > 0 && !now.Before(q.due) {
+				r.repeat(q, now)
+			}
+			continue
+		}
 		old := 0
 		for old < len(q.list) && now.Sub(q.list[old].since) >= r.node.config.Patience {
 			old++
@@ -299,46 +354,35 @@ func (r *relay) tick(now time.Time) {
 			}
 			continue
 		}
-		if now.Before(q.due) {
-			continue
-		}
-		if !q.some {
+		switch {
+		case now.Before(q.due):
+		case q.some:
+			r.finish(q, now)
+		default:
 			r.send(q, now)
-			continue
-		}
-		r.straggle(q, now)
-	}
-}
-
-// straggle tries the user's other clients before the next batch.
-func (r *relay) straggle(q *queue, now time.Time) {
-	if q.extra++; q.extra < straggles {
-		r.send(q, now)
-		q.due = now.Add(r.node.config.StragglersFor)
-		return
-	}
-	if len(r.late)+len(q.holders) > maxLate {
-		clear(r.late)
-	}
-	for _, boot := range q.holders {
-		if _, done := q.answered[boot]; !done {
-			r.late[lateness{q.to.user, boot}] = struct{}{}
 		}
 	}
-	r.finish(q, now)
 }
 
 // change retries what a node may have lost.
 func (r *relay) change(before *view, now time.Time) {
-	clear(r.late)
 	lost := false
 	for _, peer := range before.peers {
-		lost = lost || !r.node.view.has(peer)
+		if !r.node.view.has(peer) {
+			lost = true
+			r.away[peer] = now
+		}
+	}
+	for _, peer := range r.node.view.peers {
+		delete(r.away, peer)
 	}
 	for _, q := range r.queues {
 		if lost && !q.some && q.inFlight > 0 {
 			q.pause = 0
 			r.hold(q, now)
+		}
+		if len(q.list) == 0 {
+			q.repeats, q.due = 0, now
 		}
 	}
 }

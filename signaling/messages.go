@@ -61,7 +61,7 @@ func (s *session) openMessages() {
 		return
 	}
 	s.mail = &messaging.Client{
-		User: messaging.UserID(s.who.Identity), Room: string(s.who.Room),
+		User: messaging.UserID(s.who.Identity), Room: string(s.who.Room), Resumed: s.resumes,
 		Hand: func(m messaging.Message) { s.socket.send(userMessage(m)) },
 		Tell: func(status messaging.Status) { s.socket.send(messageState(status)) },
 	}

@@ -3,6 +3,7 @@ package nodelink
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/messaging"
@@ -35,15 +36,16 @@ func decode(in *control.MessageFrame) (messaging.Frame, error) {
 	case *control.MessageFrame_Deliver:
 		batch, err := decodeBatch(f.Deliver.GetBatch())
 		holders, more := decodeBoots(f.Deliver.GetHolders())
-		return messaging.Deliver{Batch: batch, Holders: holders}, errors.Join(err, more)
+		return messaging.Deliver{Batch: batch, Holders: holders, View: f.Deliver.GetView()}, errors.Join(err, more)
 	case *control.MessageFrame_Receipt:
 		holders, err := decodeBoots(f.Receipt.GetHolders())
 		outcome := f.Receipt.GetOutcome()
-		if outcome < control.MessageOutcome_MESSAGE_OUTCOME_SOME || outcome > control.MessageOutcome_MESSAGE_OUTCOME_BUSY {
+		if outcome < control.MessageOutcome_MESSAGE_OUTCOME_SOME || outcome > control.MessageOutcome_MESSAGE_OUTCOME_BEHIND {
 			err = fmt.Errorf("%w: outcome %d", errMalformed, outcome)
 		}
 		return messaging.Receipt{
 			Number: f.Receipt.GetNumber(), To: messaging.UserID(f.Receipt.GetTo()), Outcome: messaging.Outcome(outcome), Holders: holders,
+			View: f.Receipt.GetView(), Level: f.Receipt.GetLevel(),
 		}, errors.Join(err, checkNames(f.Receipt.GetTo()))
 	case *control.MessageFrame_Miss:
 		return messaging.Miss{
@@ -79,11 +81,17 @@ func decodeBatch(in *control.UserMessages) (messaging.Batch, error) {
 	if n := len(in.GetMessages()); n == 0 || n > maxMessages {
 		return messaging.Batch{}, fmt.Errorf("%w: %d messages", errMalformed, n)
 	}
+	if n := len(in.GetAgesMs()); n != 0 && n != len(in.GetMessages()) {
+		return messaging.Batch{}, fmt.Errorf("%w: %d ages of %d messages", errMalformed, n, len(in.GetMessages()))
+	}
 	origin, err := decodeRun(in.GetOrigin())
 	if err = errors.Join(err, checkNames(in.GetTo())); err != nil {
 		return messaging.Batch{}, err
 	}
-	out := messaging.Batch{Number: in.GetNumber(), Origin: origin, To: messaging.UserID(in.GetTo())}
+	out := messaging.Batch{Number: in.GetNumber(), Origin: origin, To: messaging.UserID(in.GetTo()), Previous: in.GetPrevious()}
+	for _, age := range in.GetAgesMs() {
+		out.Ages = append(out.Ages, time.Duration(max(1, age))*time.Millisecond)
+	}
 	for _, m := range in.GetMessages() {
 		if err := checkNames(m.GetFrom(), m.GetStream(), m.GetKind()); err != nil {
 			return messaging.Batch{}, err

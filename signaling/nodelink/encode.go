@@ -14,11 +14,12 @@ func encode(f messaging.Frame) *control.MessageFrame {
 		}}}
 	case messaging.Deliver:
 		return &control.MessageFrame{Frame: &control.MessageFrame_Deliver{Deliver: &control.MessageDeliver{
-			Batch: encodeBatch(f.Batch), Holders: encodeBoots(f.Holders),
+			Batch: encodeBatch(f.Batch), Holders: encodeBoots(f.Holders), View: f.View,
 		}}}
 	case messaging.Receipt:
 		return &control.MessageFrame{Frame: &control.MessageFrame_Receipt{Receipt: &control.MessageReceipt{
 			Number: f.Number, To: string(f.To), Outcome: control.MessageOutcome(f.Outcome), Holders: encodeBoots(f.Holders),
+			View: f.View, Level: f.Level,
 		}}}
 	case messaging.Miss:
 		return &control.MessageFrame{Frame: &control.MessageFrame_Miss{Miss: &control.MessageMiss{
@@ -42,7 +43,10 @@ func encodeRun(p messaging.Peer) *control.NodeRun {
 }
 
 func encodeBatch(b messaging.Batch) *control.UserMessages {
-	out := &control.UserMessages{Number: b.Number, Origin: encodeRun(b.Origin), To: string(b.To)}
+	out := &control.UserMessages{Number: b.Number, Origin: encodeRun(b.Origin), To: string(b.To), Previous: b.Previous}
+	for _, age := range b.Ages {
+		out.AgesMs = append(out.AgesMs, uint32(max(1, age.Milliseconds())))
+	}
 	for _, m := range b.Messages {
 		out.Messages = append(out.Messages, &control.UserMessage{
 			From: string(m.From), Name: m.Name, Stream: m.Stream, Seq: m.Seq, Kind: m.Kind, Body: m.Body, Room: m.Room, AtUnixMs: m.At,

@@ -195,6 +195,48 @@ func TestMessagesPassBetweenNodes(t *testing.T) {
 	w.wait(states, messaging.StateOffline)
 }
 
+// TestANodeThatWasTakenForDead has its clients told what others of their users got meanwhile.
+func TestANodeThatWasTakenForDead(t *testing.T) {
+	w := newTown(t)
+	a, _ := w.node("a")
+	b, _ := w.node("b")
+	c, _ := w.node("c")
+	states := make(chan messaging.Status, 1000)
+	sender := &messaging.Client{User: "ada", Hand: func(messaging.Message) {}, Tell: func(s messaging.Status) { states <- s }}
+	a.Open(sender)
+	laptop, phone := c.reader("bob"), b.reader("bob")
+	send := func(seq uint64) {
+		if err := a.Submit(sender, "bob", messaging.Message{From: "ada", Stream: "s", Seq: seq, Kind: "text", Body: []byte(`"hello"`)}); err != nil {
+			t.Fatal(err)
+		}
+		if m := w.next(c, laptop); m.Seq != seq {
+			t.Fatalf("the laptop got %d, want %d", m.Seq, seq)
+		}
+		w.wait(states, messaging.StateDelivered)
+	}
+	send(1)
+	if m := w.next(b, phone); m.Seq != 1 {
+		t.Fatalf("the phone got %d, want 1", m.Seq)
+	}
+	gone := w.nodes["b"]
+	delete(w.nodes, "b")
+	w.tell()
+	for seq := uint64(2); seq <= 40; seq++ {
+		send(seq)
+	}
+	w.nodes["b"] = gone
+	w.tell()
+	send(41)
+	for seq, last := uint64(2), uint64(1); seq <= 41; {
+		m := w.next(b, phone)
+		if m.Seq > last+1 {
+			t.Fatalf("the phone got %d after %d", m.Seq, last)
+		}
+		last = max(last, m.Seq)
+		seq = last + 1
+	}
+}
+
 func TestAnotherRunAndNonsenseAreRefused(t *testing.T) {
 	w := newTown(t)
 	a, _ := w.node("a")
@@ -233,11 +275,15 @@ func frames() []messaging.Frame {
 	batch := messaging.Batch{Number: 3, Origin: messaging.Peer{ID: "a", Boot: "1"}, To: "bob", Messages: []messaging.Message{
 		{From: "ada", Name: "Ada", Stream: "s", Seq: 4, Kind: "text", Body: []byte("x"), Room: "r", At: 5},
 	}}
+	kept := batch
+	kept.Previous, kept.Ages = 2, []time.Duration{3 * time.Second}
 	boots := []pin.BootID{"1", "2"}
 	return []messaging.Frame{
 		messaging.Route{Batch: batch, View: 7, Overdue: true, Hops: 1},
 		messaging.Deliver{Batch: batch, Holders: boots},
+		messaging.Deliver{Batch: kept, Holders: boots, View: 7},
 		messaging.Receipt{Number: 3, To: "bob", Outcome: messaging.OutcomeBusy, Holders: boots},
+		messaging.Receipt{Number: 3, To: "bob", Outcome: messaging.OutcomeBehind, Holders: boots, View: 7, Level: 1},
 		messaging.Miss{Number: 3, To: "bob", Unsettled: true},
 		messaging.Register{Number: 1, Session: 2, View: 3, Complete: true, Here: []messaging.Key{{1}}, Gone: []messaging.Key{{2}, {3}}},
 		messaging.Registered{Number: 9},

@@ -257,8 +257,7 @@ export class Transport extends EventTarget {
     const camera = this.#senders.get('camera');
     const track = this.#given.get('camera');
     if (!camera || !track) return;
-    const measured = outbound.find(({ mid, sourceWidth }) => mid === camera.mid && sourceWidth > 0);
-    const size = measured ? { width: measured.sourceWidth, height: measured.sourceHeight } : track.getSettings();
+    const size = sizeOf(outbound.filter(({ mid }) => mid === camera.mid), camera.sender, track);
     // The next look finds what cannot be set now.
     if (await fitLayers(camera.sender, size).catch(() => false)) this.#outdate();
   }
@@ -410,6 +409,24 @@ export class Transport extends EventTarget {
     if (this.iceState === 'failed') trouble();
     if (this.iceState === 'disconnected') this.#disconnectedTimer = setTimeout(trouble, DISCONNECTED_MS);
   }
+}
+
+/**
+ * The size of a track's pictures before they are scaled. Firefox has no statistics of it, so the track is asked next; of a track that
+ * says nothing, what is encoded tells.
+ * @param {import('./stats.js').OutboundStats[]} layers
+ * @param {RTCRtpSender} sender
+ * @param {MediaStreamTrack} track
+ * @returns {{width?: number, height?: number}} empty when unknown
+ */
+function sizeOf(layers, sender, track) {
+  const source = layers.find(({ sourceWidth }) => sourceWidth > 0);
+  if (source) return { width: source.sourceWidth, height: source.sourceHeight };
+  const { width, height } = track.getSettings();
+  if (width && height) return { width, height };
+  const encoded = layers.find(({ frameWidth }) => frameWidth > 0);
+  const scale = sender.getParameters().encodings.find(({ rid }) => rid === encoded?.rid)?.scaleResolutionDownBy ?? 1;
+  return encoded ? { width: encoded.frameWidth * scale, height: encoded.frameHeight * scale } : {};
 }
 
 /**

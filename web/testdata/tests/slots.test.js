@@ -281,6 +281,46 @@ test('a camera that is muted while its layers are fitted is not sent, and one th
   ok(given.length === 2 && given[1] === track && transport.sends('camera', track), 'wrong layers are better than no picture');
 });
 
+test('the layers of a camera follow the size of its pictures, however a browser tells it', async ({ cleanup }) => {
+  const transport = new Transport(options);
+  await (await transport.offer({ iceRestart: false })).set();
+  cleanup(() => transport.close());
+  const canvas = document.createElement('canvas');
+  canvas.getContext('2d');
+  const [track] = canvas.captureStream(5).getTracks();
+  let settings = { width: 640, height: 360 };
+  track.getSettings = () => settings;
+  const { replaceTrack, setParameters } = RTCRtpSender.prototype;
+  const set = [];
+  RTCRtpSender.prototype.replaceTrack = async () => {};
+  RTCRtpSender.prototype.setParameters = function (parameters) {
+    set.push(parameters.encodings.filter(({ active }) => active).map(({ rid, scaleResolutionDownBy }) => rid + scaleResolutionDownBy).join(' '));
+    return setParameters.call(this, parameters);
+  };
+  cleanup(() => {
+    Object.assign(RTCRtpSender.prototype, { replaceTrack, setParameters });
+    track.stop();
+  });
+  await transport.setTrack('camera', track);
+  const [mid] = [...transport.sources].find(([, source]) => source === 'camera');
+  const layer = (rid, more) => ({ mid, rid, frameWidth: 0, frameHeight: 0, sourceWidth: 0, sourceHeight: 0, ...more });
+  const fit = (...outbound) => transport.fitCamera({ outbound });
+  await fit(layer('q', { sourceWidth: 640, sourceHeight: 360 }));
+  await fit();
+  equal(set, ['q2 h1'], 'nothing is set again while the size stays');
+  await fit(layer('q', { sourceWidth: 180, sourceHeight: 320 }));
+  await fit(layer('q', { sourceWidth: 540, sourceHeight: 960 }));
+  settings = { width: 320, height: 180 };
+  await fit(layer('q', { frameWidth: 960, frameHeight: 540 }));
+  settings = {};
+  await fit();
+  await fit(layer('q', { frameWidth: 160, frameHeight: 90 }));
+  equal(set.slice(1), ['q1', 'q4 h2 f1', 'q1', 'q4 h2 f1', 'q2 h1'], 'by the source, by the track, and by what is encoded');
+  await transport.setTrack('camera', null);
+  await fit(layer('q', { sourceWidth: 320, sourceHeight: 180 }));
+  equal(set.length, 6, 'nothing is set while the camera is off');
+});
+
 test('slots that nothing came on are named with their SSRCs', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 2 });
   const other = new RTCPeerConnection();

@@ -54,6 +54,37 @@ func TestFeedbackIsRead(t *testing.T) {
 	}
 }
 
+// TestFeedbackOfAMovedBrowser: a browser counts on from the last number of the node that it left, and its first report to the next node
+// spans everything from that node's first number to there. Chromium (PacketArrivalTimeMap) keeps up to 32,768 numbers.
+func TestFeedbackOfAMovedBrowser(t *testing.T) {
+	small := uint16(rtcp.TypeTCCPacketReceivedSmallDelta)
+	for _, before := range []uint16{300, 4095, 4096, 5000, 30_000} {
+		path := bandwidth.NewPath(0, func() {})
+		for range 3 {
+			path.Next(1200)
+		}
+		feedback := &rtcp.TransportLayerCC{
+			PacketStatusCount: before, ReferenceTime: 3,
+			PacketChunks: []rtcp.PacketStatusChunk{&rtcp.RunLengthChunk{PacketStatusSymbol: small, RunLength: 3}},
+			RecvDeltas:   []*rtcp.RecvDelta{{Type: small}, {Type: small}, {Type: small}, {Type: small}},
+		}
+		const longest = 0x1FFF // of one chunk
+		for missing := before - 4; missing > 0; missing -= min(missing, longest) {
+			feedback.PacketChunks = append(feedback.PacketChunks, &rtcp.RunLengthChunk{RunLength: min(missing, longest)})
+		}
+		feedback.PacketChunks = append(feedback.PacketChunks, &rtcp.RunLengthChunk{PacketStatusSymbol: small, RunLength: 1})
+		report, ok := reportOf(t, feedback)
+		if !ok {
+			t.Errorf("a report of %d numbers is refused", before)
+			continue
+		}
+		path.Feedback(report)
+		if next := path.Next(1200); next != before {
+			t.Errorf("after a report of %d numbers the next packet has number %d: the browser takes it for one that it had from the former node", before, next)
+		}
+	}
+}
+
 // FuzzTransportFeedback: what a client sends as feedback harms nobody, and is read as Pion reads it.
 func FuzzTransportFeedback(f *testing.F) {
 	seed, err := (&rtcp.TransportLayerCC{

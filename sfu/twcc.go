@@ -8,6 +8,7 @@ import (
 )
 
 const (
+	// A longer report is of a browser that moved, whose numbers span those of two nodes: only its ends matter.
 	maxFeedbackPackets = 4096
 	// of arrival times
 	deltaUnit = 250 * time.Microsecond
@@ -26,19 +27,19 @@ type feedbackReader struct {
 	report   bandwidth.Report
 }
 
-// read is false for anything but feedback. A report that lacks arrival times ends before those packets. The report is
-// valid until the next call.
+// read is false for anything but feedback. The packets of a report that lacks arrival times end before those that lack one. The
+// report is valid until the next call.
 func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	const fixed = 20
 	if len(b) < fixed {
 		return bandwidth.Report{}, false
 	}
 	count := int(binary.BigEndian.Uint16(b[14:]))
-	if count > maxFeedbackPackets {
-		return bandwidth.Report{}, false
-	}
 	r.report = bandwidth.Report{
-		Base: binary.BigEndian.Uint16(b[12:]), Reference: binary.BigEndian.Uint32(b[16:]) >> 8, Packets: r.report.Packets[:0],
+		Base: binary.BigEndian.Uint16(b[12:]), Span: uint16(count), Reference: binary.BigEndian.Uint32(b[16:]) >> 8, Packets: r.report.Packets[:0],
+	}
+	if count > maxFeedbackPackets {
+		return r.report, true
 	}
 	deltas, ok := r.readStatuses(b[fixed:], count)
 	if !ok {

@@ -50,6 +50,9 @@ type Arrival struct {
 // Report is consecutive packets from Base on.
 type Report struct {
 	Base uint16
+	// Span is how many numbers the report covers, if those are more than Packets. A browser that moved here from another node
+	// reports the numbers of both in one report, with all numbers between them.
+	Span uint16
 	// Reference is when the first delta begins: 24 bits of 64 ms.
 	Reference uint32
 	Packets   []Arrival
@@ -116,7 +119,7 @@ func (p *Path) Feedback(r Report) {
 
 // A browser that moved continues the former node's numbers. foreign needs mu.
 func (p *Path) foreign(r Report) bool {
-	end := r.Base + uint16(len(r.Packets))
+	end := r.Base + max(r.Span, uint16(len(r.Packets)))
 	if int16(end-p.sequence) <= 0 {
 		return false
 	}

@@ -40,24 +40,27 @@ func TestAttacksOnTheSignalingNode(t *testing.T) {
 	})
 }
 
-// quietPeople come in rooms of five and stay. Each socket costs 60 KiB at most. HOLDFAST_SOCKETS says how many, 1000 by default.
+// quietPeople come and stay. Each socket costs 60 KiB at most in rooms of five, and more in larger ones, because each holds its room's roster.
+// HOLDFAST_SOCKETS says how many there are, 1000 by default.
 func quietPeople(s *stage) {
 	people := 1000
 	if n, err := strconv.Atoi(os.Getenv("HOLDFAST_SOCKETS")); err == nil {
 		people = n
 	}
-	s.hold(100, "early") // Everything that is made once is made before.
-	before := s.memory("signaling-1")
-	s.hold(people, "late")
-	each := (s.memory("signaling-1") - before) / people
-	s.t.Logf("%d people: %d KiB of memory for each", people, each>>10)
-	if each > 60<<10 {
-		s.t.Errorf("a socket costs %d KiB, want 60 at most", each>>10)
+	s.hold(100, 5, "early") // Everything that is made once is made before.
+	for _, rooms := range []struct{ of, mostKiB int }{{5, 60}, {50, 90}} {
+		before := s.memory("signaling-1")
+		s.hold(people/2, rooms.of, fmt.Sprint("late", rooms.of, "-"))
+		each := (s.memory("signaling-1") - before) / (people / 2) >> 10
+		s.t.Logf("%d people in rooms of %d: %d KiB of memory for each", people/2, rooms.of, each)
+		if each > rooms.mostKiB {
+			s.t.Errorf("a socket in a room of %d costs %d KiB, want %d at most", rooms.of, each, rooms.mostKiB)
+		}
 	}
 }
 
-// hold lets people join rooms of five and stay until the test ends.
-func (s *stage) hold(people int, name string) {
+// hold lets people join rooms of that size and stay until the test ends.
+func (s *stage) hold(people, perRoom int, name string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*patience)
 	s.t.Cleanup(cancel)
@@ -67,7 +70,7 @@ func (s *stage) hold(people int, name string) {
 	for range 8 {
 		joining.Go(func() {
 			for i := range work {
-				conn, answer, err := s.joinPatiently(ctx, s.token(fmt.Sprint(name, i/5), fmt.Sprint(name, i)))
+				conn, answer, err := s.joinPatiently(ctx, s.token(fmt.Sprint(name, i/perRoom), fmt.Sprint(name, i)))
 				if err != nil {
 					s.t.Errorf("person %d: %v", i, err)
 					continue

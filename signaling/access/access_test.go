@@ -43,11 +43,11 @@ func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	want := Everything("ada", "lobby")
 	want.Name, want.Metadata, want.CanSubscribe = "Ada", `{"seat":7}`, false
 	want.RoomCreate, want.RoomList, want.ClusterAdmin, want.CanRename, want.Sources = true, true, true, true, Microphone|Screen
+	before := time.Now().Add(59 * time.Second) // a token's end has whole seconds
 	token, err := Mint(testKey, testSecret, want, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := time.Now().Add(59 * time.Second)
 	got, err := keyring(t).Verify(token)
 	if got.Key != testKey || got.Expires.Before(before) || got.Expires.After(before.Add(time.Minute)) {
 		t.Errorf("the token is of key %q and ends %v", got.Key, got.Expires)

@@ -158,6 +158,6 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 		s.rewriter.forget()
 	}
 	if !c.layer.keyframe.at.Equal(now) { // else it is at hand
-		c.layer.requestKeyframe(now)
+		c.layer.requestKeyframe(s.sub, now)
 	}
 }

@@ -154,3 +154,96 @@ func TestAPictureWaitsForItsParameterSets(t *testing.T) {
 		})
 	})
 }
+
+// TestOneViewerAsksWithoutEnd: one of two viewers asks for keyframes for a minute, in each way that there is, and the publisher answers each request.
+// The other viewer gets few of them.
+func TestOneViewerAsksWithoutEnd(t *testing.T) {
+	wants := func(width, height int) []Want {
+		return []Want{{Peer: "alice", Source: SourceCamera, Width: width, Height: height}}
+	}
+	for name, ask := range map[string]func(st *stage, bob *screenful, turn int){
+		"by PLI":     func(_ *stage, bob *screenful, _ int) { bob.slot.KeyframeRequested() },
+		"by refresh": func(st *stage, _ *screenful, _ int) { st.room.Refresh("bob", []string{"1"}) },
+		"by flipping its view": func(st *stage, _ *screenful, turn int) {
+			st.room.SetView("bob", [][]Want{wants(320, 180), nil}[turn/25%2])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, Config{}, func(st *stage) {
+				bob, carol := st.slot("bob", "1", KindVideo), st.slot("carol", "1", KindVideo)
+				alice := st.camera("alice", "", 180)
+				bob.slot.Ready()
+				carol.slot.Ready()
+				synctest.Wait()
+				asked := 0
+				for turn := range 30 * 60 {
+					key := alice.asked() != asked
+					asked = alice.asked()
+					alice.send(key, 2, 100)
+					for range 2 {
+						ask(st, bob, turn)
+						st.pass(17 * time.Millisecond)
+					}
+				}
+				seen := 0
+				for _, p := range carol.take() {
+					if parseVP8(p.Payload).keyframe {
+						seen++
+					}
+				}
+				if most := keyframeBurst + int(time.Minute/keyframeEvery) + 3; seen > most || seen == 0 {
+					t.Errorf("the publisher was asked %d times in a minute, and the other viewer got %d keyframes, want %d at most", alice.asked(), seen, most)
+				}
+			})
+		})
+	}
+}
+
+// TestManyJoinInASecond: each of twenty who join within a second has the picture at once, also while somebody has asked for all keyframes that one may.
+func TestManyJoinInASecond(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		alice := st.camera("alice", "", 180)
+		bob.slot.Ready()
+		synctest.Wait()
+		asked := 0
+		frame := func() {
+			key := alice.asked() != asked
+			asked = alice.asked()
+			alice.frame(key, 2)
+		}
+		for range 600 {
+			bob.slot.KeyframeRequested()
+			frame()
+		}
+		for i := range 20 {
+			who := st.slot(PeerID("guest"+string(rune('a'+i))), "1", KindVideo)
+			who.slot.Ready()
+			for range 12 { // a keyframe is made for some of them, at most each 320 ms
+				if frame(); len(who.peek()) > 0 {
+					break
+				}
+			}
+			got := who.take()
+			if len(got) == 0 || !parseVP8(got[0].Payload).keyframe {
+				t.Fatalf("guest %d has no picture after 400 ms", i)
+			}
+			st.pass(17 * time.Millisecond)
+		}
+	})
+}
+
+// TestAPublisherThatDoesNotAnswerIsAskedOn: as after a failover, when its first keyframe is lost.
+func TestAPublisherThatDoesNotAnswerIsAskedOn(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		alice := st.camera("alice", "", 180)
+		bob.slot.Ready()
+		for range 300 { // 10 s
+			alice.frame(false, 1)
+		}
+		if n := alice.asked(); n < 10 {
+			t.Errorf("the publisher was asked %d times in 10 s, want every 0.4 to 1.6 s", n)
+		}
+	})
+}

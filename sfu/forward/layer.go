@@ -197,11 +197,16 @@ func (l *Layer) time(p *Packet, newest bool) {
 	}
 }
 
-func (l *Layer) requestKeyframe(now time.Time) {
+func (l *Layer) requestKeyframe(by *subscriber, now time.Time) {
 	l.room.viewersWait = true
-	if l.cfg.Kind == KindVideo && l.requests.request(now) {
+	if l.cfg.Kind == KindVideo && l.grants(by, now) && l.requests.request(now) {
 		l.sendPLI()
 	}
+}
+
+// grants reports whether the subscriber may ask, which counts unless a keyframe comes anyway.
+func (l *Layer) grants(by *subscriber, now time.Time) bool {
+	return !l.requests.settled() || by.mayAsk(l.cfg.key(), now)
 }
 
 func (l *Layer) sendPLI() {
@@ -217,13 +222,16 @@ func (l *Layer) tick(now time.Time) {
 	if l.cfg.Kind != KindVideo {
 		return
 	}
-	waiting := slices.ContainsFunc(l.slots, func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.waits(now)) })
-	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= l.requests.patience() && l.requests.request(now) {
+	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.waits(now)) }
+	waiting := slices.ContainsFunc(l.slots, waits)
+	again := waiting && now.Sub(l.requests.last) >= l.requests.patience() &&
+		slices.ContainsFunc(l.slots, func(s *Slot) bool { return waits(s) && l.grants(s.sub, now) })
+	if l.requests.due(now) || again && l.requests.request(now) {
 		l.sendPLI()
 	}
 	for _, s := range l.slots {
 		if s.current == l && s.temporal.stuck(l, now) {
-			l.requestKeyframe(now)
+			l.requestKeyframe(s.sub, now)
 		}
 	}
 	l.room.viewersWait = l.room.viewersWait || waiting || l.requests.pending

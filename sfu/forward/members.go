@@ -48,6 +48,8 @@ type subscriber struct {
 
 	roundTrip time.Duration // 0: unknown
 
+	asks map[trackKey]keyframeBudget
+
 	// remembered is what a mid's absent slot shows.
 	remembered map[string]Entry
 	// holds has when an absent publisher's place lapses.
@@ -71,7 +73,7 @@ const maxRemembered = 256
 func (r *Room) subscriber(peer PeerID) *subscriber {
 	sub := r.subscribers[peer]
 	if sub == nil {
-		sub = &subscriber{peer: peer, remembered: make(map[string]Entry), holds: make(map[trackKey]time.Time)}
+		sub = &subscriber{peer: peer, remembered: make(map[string]Entry), holds: make(map[trackKey]time.Time), asks: make(map[trackKey]keyframeBudget)}
 		r.subscribers[peer] = sub
 	}
 	return sub

@@ -41,6 +41,6 @@ func (s *Slot) refresh(now time.Time) {
 		s.stop()
 		s.start(now)
 	default:
-		s.target.requestKeyframe(now)
+		s.target.requestKeyframe(s.sub, now)
 	}
 }

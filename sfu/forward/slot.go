@@ -119,7 +119,7 @@ func (s *Slot) NACK(sequenceNumbers []uint16) {
 	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
 
-// KeyframeRequested passes a PLI or FIR on, at most once in Config.MinPLIInterval.
+// KeyframeRequested passes a PLI or FIR on, at most once in Config.MinPLIInterval and within the subscriber's budget.
 func (s *Slot) KeyframeRequested() {
 	s.room.try(func() {
 		s.keyframesAsked++
@@ -129,7 +129,7 @@ func (s *Slot) KeyframeRequested() {
 			layer = s.target
 		}
 		if layer != nil && !s.closed {
-			layer.requestKeyframe(time.Now())
+			layer.requestKeyframe(s.sub, time.Now())
 		}
 	})
 }
@@ -188,7 +188,7 @@ func (s *Slot) start(now time.Time) {
 	if s.current == nil && l.keyframe.first != 0 && now.Sub(l.keyframe.at) < s.room.cfg.MinPLIInterval && s.replay(l) {
 		return
 	}
-	l.requestKeyframe(now)
+	l.requestKeyframe(s.sub, now)
 }
 
 func (s *Slot) replay(l *Layer) bool {

@@ -109,6 +109,8 @@ func (r *reader) attribute(key, value string) {
 		if mids, ok := strings.CutPrefix(value, "BUNDLE"); ok && !r.bundled && (mids == "" || mids[0] == ' ') {
 			r.bundle, r.bundled = mids, true
 		}
+	case "sendonly", "sendrecv", "recvonly", "inactive":
+		r.section.session = key
 	case "extmap-allow-mixed":
 		r.offer.mixed = true
 	default:

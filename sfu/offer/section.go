@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ type sectionReader struct {
 	closed     bool // port 0
 	bundleOnly bool
 	stopped    bool // by the client
+	// direction is the m-line's; session is of those without one.
+	direction, session string
 	ids        uint16
 	transport  security
 	simulcast  string // the send side of a=simulcast
@@ -35,7 +38,7 @@ func (r *sectionReader) begin(line string) error {
 	first, _, _ := strings.Cut(formats, " ")
 	format, _ := payloadType(first)
 	*r = sectionReader{
-		open: true, section: Section{Audio: kind == "audio", format: format}, formats: formats, closed: port == "0", rids: r.rids[:0],
+		open: true, section: Section{Audio: kind == "audio", format: format}, formats: formats, closed: port == "0", rids: r.rids[:0], session: r.session,
 	}
 	return nil
 }
@@ -51,10 +54,11 @@ func (r *sectionReader) attribute(key, value string) error {
 			return fmt.Errorf("%w: an m-line has the mid %.32q, want 1 to %d characters", ErrBad, value, maxNameBytes)
 		}
 		s.MID = value
-	case "sendonly", "sendrecv":
-		s.Publishes = true
-	case "recvonly":
-		s.Receives = true
+	case "sendonly", "sendrecv", "recvonly", "inactive":
+		if r.direction != "" && r.direction != key {
+			return fmt.Errorf("%w: the m-line with mid %q has two directions", ErrBad, s.MID)
+		}
+		r.direction = key
 	case "bundle-only":
 		r.bundleOnly = true
 	case "rtpmap", "fmtp", "rtcp-fb":
@@ -109,13 +113,21 @@ func sent(simulcast string) string {
 	return ""
 }
 
+// direct: without a direction, the session's counts, and without that sendrecv (RFC 8866 section 6.7). Of sendrecv the node takes what is sent.
+func (r *sectionReader) direct() {
+	switch cmp.Or(r.direction, r.session, "sendrecv") {
+	case "sendonly", "sendrecv":
+		r.section.Publishes = true
+	case "recvonly":
+		r.section.Receives = true
+	}
+}
+
 // Equal codecs are shared: with many slots they are most of what is kept.
 func (r *sectionReader) end(before []Codec) (Section, error) {
 	s := &r.section
 	r.open = false
-	if s.Publishes && s.Receives {
-		return Section{}, fmt.Errorf("%w: the m-line with mid %q has two directions", ErrBad, s.MID)
-	}
+	r.direct()
 	r.stopped = r.closed && !r.bundleOnly
 	if s.MID == "" && !r.stopped {
 		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)

@@ -197,7 +197,9 @@ func TestWhatIsRejected(t *testing.T) {
 		{"bundled with the first", edited("m=video 9", "m=video 0 UDP/TLS/RTP/SAVPF 96\r\na=bundle-only\r\na=x:"), Section{Receives: true}},
 		{"outside of BUNDLE", edited("BUNDLE 0 1", "BUNDLE 0"), Section{Receives: true, Rejected: true}},
 		{"inactive", edited("a=recvonly", "a=inactive"), Section{}},
-		{"without a direction", edited("a=recvonly\r\n", ""), Section{}},
+		{"without a direction", edited("a=recvonly\r\n", ""), Section{Publishes: true}},
+		{"with the session's direction", strings.NewReplacer("a=recvonly\r\n", "", "a=group", "a=recvonly\r\na=group").Replace(plainOffer), Section{Receives: true}},
+		{"with another than the session's", edited("a=group", "a=sendonly\r\na=group"), Section{Receives: true}},
 	} {
 		got := mustRead(t, c.text).Sections[1]
 		if (Section{Publishes: got.Publishes, Receives: got.Receives, Rejected: got.Rejected}).flags() != c.want.flags() {

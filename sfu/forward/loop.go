@@ -34,6 +34,8 @@ func (r *Room) Run(ctx context.Context) error {
 			return nil
 		case p := <-r.packets:
 			r.burst(p)
+		case <-r.backlog.more:
+			r.behind()
 		case <-r.holding.timer.C:
 			r.lapse()
 		case now := <-r.pacing.timer.C:
@@ -79,11 +81,24 @@ func (r *Room) gather(f func()) {
 func (r *Room) burst(p *Packet) {
 	defer r.survive()
 	r.gather(func() {
+		if len(r.backlog.queue) > 0 || time.Since(p.arrived) > behindAfter {
+			r.catchUp(p)
+			return
+		}
+		begun := p.arrived
 		r.handle(p)
-		for range min(len(r.packets), burstPackets-1) {
+		for i := range min(len(r.packets), burstPackets-1) {
+			if i%behindPackets == 0 && time.Since(begun) > behindAfter {
+				return
+			}
 			r.handle(<-r.packets)
 		}
 	})
+}
+
+func (r *Room) behind() {
+	defer r.survive()
+	r.gather(func() { r.catchUp(nil) })
 }
 
 func (r *Room) lapse() {
@@ -154,6 +169,7 @@ func (r *Room) release() {
 		case p := <-r.packets:
 			p.Release()
 		default:
+			r.backlog.drop()
 			for _, sub := range r.pacing.subs {
 				sub.dropPaced()
 			}

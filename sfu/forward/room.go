@@ -75,6 +75,7 @@ type Room struct {
 	lastNumber       uint64
 	holding          holding
 	pacing           pacing
+	backlog          backlog
 	shards           shards
 	handling         *Layer
 	publications     []*publication
@@ -122,6 +123,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		sources:     make(map[trackKey]*publication),
 		holding:     newHolding(),
 		pacing:      newPacing(),
+		backlog:     newBacklog(),
 		shards:      newShards(len(cfg.Batchers)),
 		stats:       counters{shards: make([]shardCounters, max(len(cfg.Batchers), 1))},
 		subscribers: make(map[PeerID]*subscriber),

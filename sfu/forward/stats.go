@@ -18,16 +18,17 @@ type Stats struct {
 // Drops counts packets that should have been forwarded.
 type Drops struct {
 	QueueFull uint64 // incoming packets
+	Late      uint64 // incoming packets, while the loop is behind
 	Write     uint64 // except on closed transports
 	Malformed uint64 // also of payload types that their layer does not have
 }
 
 // Total adds up all reasons.
-func (d Drops) Total() uint64 { return d.QueueFull + d.Write + d.Malformed }
+func (d Drops) Total() uint64 { return d.QueueFull + d.Late + d.Write + d.Malformed }
 
 type counters struct {
 	packetsIn, retransmitted, retransmitMisses, keyframeRequests, probes atomic.Uint64
-	queueFull, writeErrors, malformed                                    atomic.Uint64
+	queueFull, late, writeErrors, malformed                              atomic.Uint64
 	shards                                                               []shardCounters
 }
 
@@ -57,6 +58,7 @@ func (r *Room) Stats() Stats {
 		EgressBytes:      egressBytes,
 		Drops: Drops{
 			QueueFull: c.queueFull.Load(),
+			Late:      c.late.Load(),
 			Write:     c.writeErrors.Load(),
 			Malformed: c.malformed.Load(),
 		},

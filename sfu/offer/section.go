@@ -15,13 +15,14 @@ type sectionReader struct {
 	closed     bool // port 0
 	bundleOnly bool
 	stopped    bool // by the client
-	// direction is the m-line's; session is of those without one.
-	direction, session string
 	ids        uint16
 	transport  security
 	simulcast  string // the send side of a=simulcast
 	rids       []string
 	payloads   payloadTable
+
+	// direction is the m-line's; session is of those without one.
+	direction, session string
 }
 
 // begin reads "audio 9 UDP/TLS/RTP/SAVPF 111 63".

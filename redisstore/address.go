@@ -20,7 +20,7 @@ const (
 	kindCluster  = "cluster"
 )
 
-// After so many failed look-ups of a master go-redis waits a second.
+// go-redis's own number grows with the cores.
 const poolSize = 128
 
 type address struct {
@@ -119,17 +119,17 @@ func (a *address) read(single string, files tlsFiles) error {
 	return nil
 }
 
-func (a *address) failover() *redis.FailoverOptions {
+// sentinelOptions are for a client of one Sentinel. It greets nobody: a Sentinel is no incarnation of the store.
+func (a *address) sentinelOptions(address string) *redis.Options {
 	o := a.options
 	password, _ := a.sentinel.Password()
-	return &redis.FailoverOptions{
-		MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.sentinel.Username(), SentinelPassword: password,
-		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
-		Protocol: o.Protocol, DisableIdentity: true,
-		Dialer: o.Dialer, OnConnect: o.OnConnect, DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries,
+	return &redis.Options{
+		Addr: address, Username: a.sentinel.Username(), Password: password, TLSConfig: o.TLSConfig,
+		Protocol: o.Protocol, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
+		Dialer: patientDialer(o.TLSConfig), DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries,
 		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
-		PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, PipelinePoolSize: o.PipelinePoolSize,
-		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		PoolSize: 2, PoolTimeout: o.PoolTimeout, PipelinePoolSize: o.PipelinePoolSize,
+		MaxRetries: 1, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
 	}
 }
 
@@ -151,6 +151,11 @@ type brokenConn struct {
 	why error
 }
 
+func broken(why error) *brokenConn {
+	pipe, _ := net.Pipe()
+	return &brokenConn{Conn: pipe, why: why}
+}
+
 func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
@@ -165,8 +170,7 @@ func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr s
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
-			pipe, _ := net.Pipe()
-			return &brokenConn{Conn: pipe, why: fmt.Errorf("dial %s: %w", addr, err)}, nil
+			return broken(fmt.Errorf("dial %s: %w", addr, err)), nil
 		}
 		return conn, nil
 	}

@@ -107,6 +107,19 @@ func TestSentinelFailoverBeginsAIncarnation(t *testing.T) {
 	if n := fleet.Raw.Do(t.Context(), "wait", 2, 10_000).Val(); n != int64(2) {
 		t.Fatalf("%v replicas have the pin", n)
 	}
+	// Any one Sentinel may freeze, the one that the client asked last too, and the client's connections break.
+	joins := open(t, fleet.Server)
+	for i, frozen := range fleet.Sentinels {
+		claimSoon(t, "a claim", joins)
+		frozen.Freeze(t)
+		for _, kind := range []string{"normal", "pubsub"} {
+			if err := fleet.Raw.Do(t.Context(), "client", "kill", "type", kind, "skipme", "yes").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		claimSoon(t, fmt.Sprintf("a claim while Sentinel %d is frozen", i), joins)
+		frozen.Thaw(t)
+	}
 	fleet.Processes[0].Kill(t)
 	patience := time.After(time.Minute)
 	for {
@@ -253,7 +266,7 @@ func TestAddressesAreRead(t *testing.T) {
 		}
 	}
 	got, err := parseAddress("redis+sentinel://u:p%40ss@a:1/house?db=3&sentinel_password=other")
-	if err != nil || got.options.Username != "u" || got.options.Password != "p@ss" || got.options.DB != 3 || got.failover().SentinelPassword != "other" {
+	if err != nil || got.options.Username != "u" || got.options.Password != "p@ss" || got.options.DB != 3 || got.sentinelOptions("a:1").Password != "other" {
 		t.Errorf("credentials were read wrongly: %v", err)
 	}
 	for _, url := range []string{

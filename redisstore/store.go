@@ -49,15 +49,16 @@ const (
 
 // Store is a client of one Redis, Sentinel set or Redis Cluster. It is safe for concurrent use.
 type Store struct {
-	keys     keyspace
-	client   redis.UniversalClient
-	cluster  *redis.ClusterClient // or nil
-	sole     *master
-	masters  masters
-	log      *slog.Logger
-	panics   *panics.Guard
-	trips    *tripCounter
-	rechecks chan struct{}
+	keys      keyspace
+	client    redis.UniversalClient
+	cluster   *redis.ClusterClient // or nil
+	sole      *master
+	sentinels *sentinels // or nil
+	masters   masters
+	log       *slog.Logger
+	panics    *panics.Guard
+	trips     *tripCounter
+	rechecks  chan struct{}
 }
 
 // Open uses pin.DefaultCluster.
@@ -87,12 +88,11 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 		s.client = s.cluster
 		return s, nil
 	}
-	s.sole = s.addMaster(at.options, func() *redis.Client {
-		if at.kind == kindSentinel {
-			return redis.NewFailoverClient(at.failover())
-		}
-		return redis.NewClient(at.options)
-	})
+	if at.kind == kindSentinel {
+		s.sentinels = newSentinels(&at, guard, log)
+		at.options.Dialer = s.sentinels.dial
+	}
+	s.sole = s.addMaster(at.options, func() *redis.Client { return redis.NewClient(at.options) })
 	key := cluster + markerName
 	s.sole.marker.Store(&key)
 	s.client = s.sole.client
@@ -100,7 +100,12 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 }
 
 // Close ends the connections. Run must have ended.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error {
+	if s.sentinels != nil {
+		s.sentinels.close()
+	}
+	return s.client.Close()
+}
 
 // Ping reports whether the store answers.
 func (s *Store) Ping(ctx context.Context) error {

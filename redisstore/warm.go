@@ -18,6 +18,9 @@ func (s *Store) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	var all sync.WaitGroup
+	if s.sentinels != nil { // a look-up that leads to another master breaks the connections to the former
+		all.Go(func() { _, _ = s.sentinels.find(ctx) })
+	}
 	for _, m := range s.masters.all() {
 		all.Go(func() { m.panics.Survives(m.log, "warming a master's connections broke", func() { m.warm(ctx) }) })
 	}

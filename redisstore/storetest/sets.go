@@ -18,6 +18,7 @@ type Fleet struct {
 	Server
 
 	Processes []*Process // of data; the master first
+	Sentinels []*Process
 }
 
 // StartAlone runs one redis-server that a test may kill and restart.
@@ -128,7 +129,7 @@ func sentinel(t testing.TB, papers *papers) Fleet {
 	wait(t, "the master to take writes", func(ctx context.Context) error { return raw.Set(ctx, "storetest", "", time.Millisecond).Err() })
 	return Fleet{
 		Server:    Server{Name: "sentinel", URL: papers.url("+sentinel", strings.Join(addresses, ",")+"/house"), Raw: raw},
-		Processes: servers,
+		Processes: servers, Sentinels: sentinels,
 	}
 }
 

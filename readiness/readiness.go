@@ -23,6 +23,12 @@ const Path = "/readyz"
 // SocketsHeader counts the node's sockets.
 const SocketsHeader = "Holdfast-Sockets"
 
+// StoreHeader is StoreReached while the node reaches the store.
+const (
+	StoreHeader  = "Holdfast-Store"
+	StoreReached = "reached"
+)
+
 const (
 	answerBytes = 512
 	maxSockets  = 1 << 40
@@ -52,22 +58,33 @@ func (a *Asker) Ask(ctx context.Context, address, path string) error {
 
 // Count is Ask; negative sockets are unknown.
 func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
-	return a.countOrSecure(ctx, "http://"+address+path)
+	header, err := a.askOrSecure(ctx, "http://"+address+path)
+	sockets, fault := strconv.ParseInt(header.Get(SocketsHeader), 10, 64)
+	if fault != nil || sockets > maxSockets {
+		sockets = -1
+	}
+	return sockets, err
+}
+
+// ReachesStore is true if the signaling node at host:port is ready and says that it reaches the store.
+func (a *Asker) ReachesStore(ctx context.Context, address string) (bool, error) {
+	header, err := a.askOrSecure(ctx, "http://"+address+Path)
+	return err == nil && header.Get(StoreHeader) == StoreReached, err
 }
 
 // AskURL is Ask of a URL.
 func (a *Asker) AskURL(ctx context.Context, url string) error {
-	_, err := a.countOrSecure(ctx, url)
+	_, err := a.askOrSecure(ctx, url)
 	return err
 }
 
-func (a *Asker) countOrSecure(ctx context.Context, url string) (sockets int64, err error) {
-	sockets, err = a.count(ctx, url)
+func (a *Asker) askOrSecure(ctx context.Context, url string) (http.Header, error) {
+	header, err := a.ask(ctx, url)
 	status, ok := errors.AsType[*statusError](err)
 	if rest, plain := strings.CutPrefix(url, "http://"); plain && ok && status.code == http.StatusBadRequest {
-		return a.count(ctx, "https://"+rest) // from TLS
+		return a.ask(ctx, "https://"+rest) // from TLS
 	}
-	return sockets, err
+	return header, err
 }
 
 type statusError struct {
@@ -79,23 +96,20 @@ func (e *statusError) Error() string {
 	return strings.TrimSuffix(e.url+" answered "+e.status+": "+e.said, ": ")
 }
 
-func (a *Asker) count(ctx context.Context, url string) (sockets int64, err error) {
+// ask returns the header of every answer.
+func (a *Asker) ask(ctx context.Context, url string) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return -1, fmt.Errorf("ask %s: %w", url, err)
+		return nil, fmt.Errorf("ask %s: %w", url, err)
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	said, _ := io.ReadAll(io.LimitReader(response.Body, answerBytes))
-	sockets, fault := strconv.ParseInt(response.Header.Get(SocketsHeader), 10, 64)
-	if fault != nil || sockets > maxSockets {
-		sockets = -1
-	}
 	if response.StatusCode != http.StatusOK {
-		return sockets, &statusError{url, response.Status, strings.TrimSpace(string(said)), response.StatusCode}
+		return response.Header, &statusError{url, response.Status, strings.TrimSpace(string(said)), response.StatusCode}
 	}
-	return sockets, nil
+	return response.Header, nil
 }

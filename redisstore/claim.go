@@ -51,10 +51,14 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if err != nil {
 		return claimed{err: err}
 	}
-	if answer := m.claim(ctx, c); answer.err == nil || ctx.Err() != nil {
+	answer := m.claim(ctx, c)
+	if to := s.movedTo(answer.err); to != nil {
+		answer = to.claim(ctx, c)
+	}
+	if answer.err == nil || ctx.Err() != nil {
 		return answer
 	}
-	// The slot moved. The cluster client follows it, without the incarnation.
+	// The slot is moving. The cluster client follows it, without the incarnation.
 	s.cluster.ReloadState(ctx)
 	ask := c.queue(ctx, s.keys, s.cluster.Pipeline())
 	_, _ = ask.pipe.Exec(ctx)

@@ -217,16 +217,57 @@ func TestClusterMovesASlot(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- client.Run(t.Context()) }()
 	t.Cleanup(func() { <-ended })
-	const room, empty = "room-0", 1 // The room lies on the second master; the marker of the first lies in its lowest slot, 0.
+	const room = "room-0" // It lies on the second master.
 	before := present(t, owner)
 	claimed := func() bool {
 		_, in, err := client.Claim(t.Context(), room, storetest.At("a", 1000, 1), "")
 		return err == nil && present(t, owner).Has(in)
 	}
 	testkit.Eventually(t, "claim to be in an incarnation that the owners report", claimed)
-	fleet.MoveSlot(t, empty, fleet.MasterOf(t, pinKey(room)))
+	fleet.MoveSlot(t, precedes(t, owner, room), fleet.MasterOf(t, pinKey(room)))
 	testkit.Eventually(t, "owners to see another incarnation", func() bool { return present(t, owner) != before })
 	testkit.Eventually(t, "claim to be in an incarnation that the owners report, after the move", claimed)
+
+	// The very first claim in a slot that moved is in an incarnation of its new master, or a room with a cap would be refused.
+	to := fleet.MasterOf(t, pinKey(room))
+	for n := range 1000 {
+		next := ring.RoomID(fmt.Sprintf("next-%d", n))
+		from, err := client.masterOf(t.Context(), next)
+		if slot := slotOf(string(next)); err == nil && from.client.Options().Addr != to.Address && !hasMarkerIn(client, slot) {
+			fleet.MoveSlot(t, slot, to)
+			_, in, err := client.Claim(t.Context(), next, storetest.At("a", 1000, 1), "")
+			if err != nil || in == 0 || !present(t, owner).Has(in) {
+				t.Errorf("the first claim in a slot that moved is in incarnation %x, %v, want one of %x", in, err, present(t, owner).All())
+			}
+			return
+		}
+	}
+	t.Error("no room lies on another master")
+}
+
+func hasMarkerIn(store *Store, slot int) bool {
+	return slices.ContainsFunc(store.masters.all(), func(m *master) bool { return slotOfMarker(m) == slot })
+}
+
+func slotOfMarker(m *master) int {
+	_, tag, _ := strings.Cut(strings.TrimSuffix(*m.marker.Load(), "}"), "{")
+	return slotOf(tag)
+}
+
+// precedes is an empty slot of another master to which the marker of room's master goes when the slot comes there.
+func precedes(t *testing.T, store *Store, room ring.RoomID) int {
+	t.Helper()
+	to, err := store.masterOf(t.Context(), room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slot := range slotCount / 3 { // of the first master
+		if !hasMarkerIn(store, slot) && markerRank(slot) < markerRank(slotOfMarker(to)) {
+			return slot
+		}
+	}
+	t.Fatal("every slot of the first master comes after the marker of the second")
+	return 0
 }
 
 // The budget of a join holds for every kind of store that is silent or gone.

@@ -19,7 +19,7 @@ import (
 
 // renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
 // nonce, seconds to live. A marker changes with an empty master and with another process, which may lack pins. In a Redis
-// Cluster it is in the master's lowest slot.
+// Cluster it is in a slot of the master's: see markerRank.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2], 'EX', ARGV[3])

@@ -59,6 +59,16 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
+// movedTo is the master that has a slot now, by the answer of the one that had it; nil: unknown. Its own answer comes with an
+// incarnation, unlike the cluster client's.
+func (s *Store) movedTo(err error) *master {
+	address, moved := redis.IsMovedError(err)
+	if !moved {
+		return nil
+	}
+	return s.masters.at(address)
+}
+
 // unreachable adds pin.ErrUnreachable to a room's error.
 func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) error {
 	if s.cluster == nil {
@@ -129,9 +139,10 @@ func (s *Store) locate(ctx context.Context) error {
 	return nil
 }
 
-// relocate keeps servers that left, as go-redis may use their clients again.
+// relocate keeps servers that left, as go-redis may use their clients again. A master's marker lies in the first of its slots
+// in the order of markerRank, which every client knows.
 func (s *Store) relocate(slots []redis.ClusterSlot) {
-	lowest, listed := make(map[string]int), make(map[string]bool)
+	first, listed := make(map[string]int), make(map[string]bool)
 	for _, part := range slots {
 		for _, node := range part.Nodes {
 			listed[node.Addr] = true
@@ -140,15 +151,17 @@ func (s *Store) relocate(slots []redis.ClusterSlot) {
 			continue
 		}
 		address := part.Nodes[0].Addr
-		if at, ok := lowest[address]; !ok || part.Start < at {
-			lowest[address] = part.Start
+		for slot := max(part.Start, 0); slot <= min(part.End, slotCount-1); slot++ {
+			if at, ok := first[address]; !ok || markerRank(slot) < markerRank(at) {
+				first[address] = slot
+			}
 		}
 	}
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
 	for address, m := range s.masters.byAddress {
 		m.left.Store(len(listed) > 0 && !listed[address])
-		slot, owns := lowest[address]
+		slot, owns := first[address]
 		if !owns {
 			m.marker.Store(nil)
 			continue
@@ -206,6 +219,15 @@ func (s *Store) renewMarkers(ctx context.Context) {
 }
 
 const slotCount = 16384
+
+// markerRank orders the slots at random. Slots are moved from the lowest or the highest on: a marker there would move with each
+// of them, and each time begin an incarnation in which no owner is synced yet. The first slot of a random order stays where it is
+// unless it is moved itself, and one that comes seldom precedes it.
+func markerRank(slot int) uint32 {
+	x := uint32(slot+1) * 0x9e3779b1 //nolint:gosec // a slot is small
+	x = (x ^ x>>15) * 0x85ebca6b
+	return x ^ x>>13
+}
 
 // The first number whose hash tag is in the slot.
 func (k keyspace) markerIn(slot int) string {

@@ -42,3 +42,35 @@ func TestAServerThatLeftTheClusterIsForgotten(t *testing.T) {
 	store.relocate(whole)
 	want("it is back", time.Hour, stays, leaves)
 }
+
+// While a Cluster is resharded, whole ranges of slots change their master one after another. Hardly any of these moves may give a
+// master another marker: in the incarnation that begins with it no owner is synced yet.
+func TestReshardingLeavesMarkersWhereTheyAre(t *testing.T) {
+	store := open(t, storetest.Server{URL: "redis+cluster://a:1"})
+	var all []*master
+	for _, address := range []string{"a:1", "b:1", "c:1"} {
+		options := &redis.Options{Addr: address}
+		m := store.addMaster(options, func() *redis.Client { return redis.NewClient(options) })
+		t.Cleanup(func() { _ = m.client.Close() })
+		all = append(all, m)
+	}
+	const firstOfB, firstOfC, moved, atOnce = slotCount / 3, 2 * slotCount / 3, 2000, 50
+	changes := 0
+	var before [3]string
+	for n := 0; n < moved; n += atOnce { // the lowest slots of b go to a, and of c to b
+		store.relocate([]redis.ClusterSlot{
+			{Start: 0, End: firstOfB + n - 1, Nodes: []redis.ClusterNode{{Addr: "a:1"}}},
+			{Start: firstOfB + n, End: firstOfC + n - 1, Nodes: []redis.ClusterNode{{Addr: "b:1"}}},
+			{Start: firstOfC + n, End: slotCount - 1, Nodes: []redis.ClusterNode{{Addr: "c:1"}}},
+		})
+		for i, m := range all {
+			if key := *m.marker.Load(); key != before[i] && n > 0 {
+				changes++
+			}
+			before[i] = *m.marker.Load()
+		}
+	}
+	if changes > 6 {
+		t.Errorf("%d moves of slots gave masters another marker %d times", moved/atOnce, changes)
+	}
+}

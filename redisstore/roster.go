@@ -111,7 +111,11 @@ func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, erro
 	if m == nil {
 		var err error
 		if m, err = s.masterOf(ctx, room); err == nil {
-			if found, err := m.roster(ctx, room); err == nil || ctx.Err() != nil {
+			found, err := m.roster(ctx, room)
+			if to := s.movedTo(err); to != nil {
+				found, err = to.roster(ctx, room)
+			}
+			if err == nil || ctx.Err() != nil {
 				return found, err
 			}
 		}

@@ -112,7 +112,11 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted str
 		return s.sole.swap(ctx, room, raw, next, noted)
 	}
 	if m, err := s.masterOf(ctx, room); err == nil {
-		if answer, err := m.swap(ctx, room, raw, next, noted); err == nil || ctx.Err() != nil {
+		answer, err := m.swap(ctx, room, raw, next, noted)
+		if to := s.movedTo(err); to != nil {
+			answer, err = to.swap(ctx, room, raw, next, noted)
+		}
+		if err == nil || ctx.Err() != nil {
 			return answer, err
 		}
 	}

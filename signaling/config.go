@@ -61,6 +61,7 @@ type Config struct {
 	PongLimit         time.Duration
 	WriteLimit        time.Duration // of one message
 	CutOffAfter       time.Duration // without hearing a media node
+	StorelessAfter    time.Duration // without an answer of the store
 	RetryBase         time.Duration
 	RetryMax          time.Duration
 	MessagesPerSecond float64 // of one client
@@ -109,6 +110,8 @@ func DefaultConfig(node ring.NodeID) Config {
 		WriteLimit:   10 * time.Second,
 		// A resume elsewhere costs no media.
 		CutOffAfter: 3 * time.Second,
+		// A Sentinel failover is over by then.
+		StorelessAfter: 10 * time.Second,
 		// For broken streams; the hub hears of a death first.
 		RetryBase: 100 * time.Millisecond,
 		RetryMax:  2 * time.Second,

@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -158,4 +159,40 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 	if m := hear[*wire.Resumed](grace); m.Node != "sfu-2" {
 		t.Fatalf("resumed %+v", m)
 	}
+}
+
+// TestASignalingNodeThatAloneLosesTheStoreIsNotReady: while all have lost it, all are ready.
+func TestASignalingNodeThatAloneLosesTheStoreIsNotReady(t *testing.T) {
+	r := newRig(t)
+	var otherReaches atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if otherReaches.Load() {
+			w.Header().Set(readiness.StoreHeader, readiness.StoreReached)
+		}
+	}))
+	defer other.Close()
+	r.views.add(cluster.Node{ID: "signaling-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
+	e := r.signalingNode(func(c *Config) { c.StorelessAfter = 10 * time.Millisecond })
+	ready := func(want bool, what, reached string) {
+		t.Helper()
+		testkit.Eventually(t, what, func() bool {
+			status, body, header := e.get("/readyz", "")
+			return (status == http.StatusOK) == want && (want || strings.Contains(body, "store")) && header.Get(readiness.StoreHeader) == reached
+		})
+	}
+	ready(true, "ready with a store", readiness.StoreReached)
+	r.placer.mu.Lock()
+	r.placer.fail = errors.New("the store is away")
+	r.placer.mu.Unlock()
+	ready(true, "ready while nobody reaches the store", "")
+	otherReaches.Store(true)
+	ready(false, "not ready while another one reaches the store", "")
+	otherReaches.Store(false)
+	ready(true, "ready when the other one has lost it too", "")
+	otherReaches.Store(true)
+	ready(false, "not ready again", "")
+	r.placer.mu.Lock()
+	r.placer.fail = nil
+	r.placer.mu.Unlock()
+	ready(true, "ready with the store back", readiness.StoreReached)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/readiness"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -20,10 +21,13 @@ const (
 
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers balancers: not before gossip settled and the store was reached once, nor while cut off or
-// overloaded. Running calls need no store.
+// serveReady answers balancers: not before gossip settled and the store was reached once, nor while cut off from the media
+// nodes, alone without the store, or overloaded. Running calls need no store.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	s.writeSockets(w)
+	if s.storeReached.Load() {
+		w.Header().Set(readiness.StoreHeader, readiness.StoreReached)
+	}
 	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {
 		writeText(w, http.StatusServiceUnavailable, err.Error())
 		return
@@ -43,6 +47,9 @@ func (s *Server) checkReady(ctx context.Context) error {
 	}
 	if s.full() {
 		return errFull
+	}
+	if s.storeless.Load() {
+		return errStoreless
 	}
 	if s.ready.Load() {
 		return nil

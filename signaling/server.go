@@ -141,15 +141,17 @@ type Server struct {
 	kept   keptNotes
 	asking chan struct{} // bounds questions about endings
 
-	ready      atomic.Bool                         // the store was reached once
-	unheard    atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
-	cut        atomic.Bool                         // none is heard here, though some live
-	sockets    atomic.Int64                        // with a session
-	overloaded atomic.Bool                         // others have far fewer
-	leaving    atomic.Bool                         // Leave was called
-	elsewhere  atomic.Bool                         // others take the clients
-	hosted     hosted
-	upgraded   chan *session // for hostSessions
+	ready        atomic.Bool                         // the store was reached once
+	storeReached atomic.Bool                         // by the last ping
+	storeless    atomic.Bool                         // alone: another one reaches it
+	unheard      atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
+	cut          atomic.Bool                         // none is heard here, though some live
+	sockets      atomic.Int64                        // with a session
+	overloaded   atomic.Bool                         // others have far fewer
+	leaving      atomic.Bool                         // Leave was called
+	elsewhere    atomic.Bool                         // others take the clients
+	hosted       hosted
+	upgraded     chan *session // for hostSessions
 }
 
 const (
@@ -239,6 +241,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	}()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
+	watched.Go(func() { s.watchStore(life) })
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.writeNotes(life) })
 	watched.Go(func() { s.checkIn(life) })

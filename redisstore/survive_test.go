@@ -91,7 +91,7 @@ func TestRepliesThatBreakTheirReadingCostTheirCallers(t *testing.T) {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(running) }()
-		broken.arm("ping")
+		broken.arm("time")
 		before := guard.Count()
 		testkit.Eventually(t, "two rounds of pings to break", func() bool { return guard.Count() >= before+2 })
 		stop()

@@ -15,13 +15,20 @@ const (
 	// One person's. A signaling node allows half; more comes through several nodes.
 	chatPerSecond = 10
 	chatBurst     = 20
-	// Lines that wait for each person of a moved room.
-	chatMissed = 64
+	// Lines of a room that are kept for the grace time.
+	chatKept = 64
 )
 
-// chat sends a line to everybody attached, also to the speaker as the acknowledgement. It is kept for those only who are expected.
-func (r *room) chat(p *peer, said *control.Say) {
-	text, id := said.GetText(), said.GetId()
+// said is a line that was said at some time.
+type said struct {
+	line *control.Chat
+	at   time.Time
+}
+
+// chat sends a line to everybody attached, also to the speaker as the acknowledgement. It is kept for those who are expected or whose
+// signaling node is dead or frozen: they attach within the grace time.
+func (r *room) chat(p *peer, say *control.Say) {
+	text, id := say.GetText(), say.GetId()
 	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||
 		!r.chatters.Allow(p.entry.GetIdentity()) {
 		return
@@ -30,20 +37,25 @@ func (r *room) chat(p *peer, said *control.Say) {
 	line := &control.Chat{
 		Peer: string(p.id), Name: p.entry.GetName(), Text: text, Id: id, AtUnixMs: time.Now().UnixMilli(), Seq: r.chatSeq,
 	}
+	r.said = append(r.said[max(len(r.said)+1-chatKept, 0):], said{line, time.Now()})
 	for _, other := range r.peers {
-		if other.expected {
-			other.missed = append(other.missed[max(len(other.missed)+1-chatMissed, 0):], line)
-		}
 		r.send(other, chatEvent(line))
+		if other.outbox != nil {
+			other.chatSent = line.GetSeq()
+		}
 	}
 }
 
-// tellMissed is for who attaches later than others of a moved room.
+// tellMissed repeats the lines since the peer came or was expected. What was sent to the former signaling node may have been lost
+// there. A client drops an id that it has, so lines without an id are sent once.
 func (r *room) tellMissed(p *peer) {
-	for _, line := range p.missed {
-		r.send(p, chatEvent(line))
+	for _, kept := range r.said {
+		seq := kept.line.GetSeq()
+		if seq > p.chatFrom && (seq > p.chatSent || kept.line.GetId() != "") && time.Since(kept.at) < r.node.cfg.Grace {
+			r.send(p, chatEvent(kept.line))
+			p.chatSent = max(p.chatSent, seq)
+		}
 	}
-	p.missed = nil
 }
 
 func chatEvent(line *control.Chat) *control.PeerEvent {

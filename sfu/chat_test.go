@@ -61,6 +61,37 @@ func TestChatWaitsForWhoIsExpected(t *testing.T) {
 	}
 }
 
+// TestChatWaitsForWhoResumes: bob's signaling node is dead, or frozen with an open stream, while alice says something.
+func TestChatWaitsForWhoResumes(t *testing.T) {
+	s := newStage(t, "one")
+	isChat := func(e *control.PeerEvent) bool { return e.GetChat() != nil }
+	alice, _ := s.attach("room", "alice", 1)
+	say := func(text, id string) {
+		alice.send(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: text, Id: id}}})
+		alice.await("the echo", isChat)
+	}
+	say("before", "c-0")
+	bob, _ := s.attach("room", "bob", 1)
+	say("frozen", "c-1")
+	say("frozen, without an id", "")
+	bob.await("the first line", isChat)
+	bob.await("the second line", isChat)
+	bob, _ = s.attach("room", "bob", 2)
+	if line := bob.await("a line again", isChat).GetChat(); line.GetId() != "c-1" {
+		t.Errorf("bob hears %q, want what the frozen node may have kept", line.GetText())
+	}
+	bob.cancel()
+	eventually(t, "bob is detached", func() bool { p := s.heldPeer("room", "bob"); return p != nil && !p.GetAttached() })
+	say("dead", "c-2")
+	say("dead, without an id", "")
+	bob, _ = s.attach("room", "bob", 3)
+	for _, want := range []string{"frozen", "dead", "dead, without an id"} {
+		if line := bob.await("a line", isChat).GetChat(); line.GetText() != want {
+			t.Errorf("bob hears %q, want %q", line.GetText(), want)
+		}
+	}
+}
+
 // TestChatIsPacedByPerson: somebody with many tabs is one person, and takes no line from another.
 func TestChatIsPacedByPerson(t *testing.T) {
 	s := newStage(t, "one")

@@ -38,12 +38,13 @@ type peer struct {
 	reoffers         int
 	reofferedAt      time.Time
 	telling          bool
-	unmuted          uint32          // sources it unmuted here
-	judged           bool            // changed here: others' memory is older
-	askedAt          time.Time       // to unmute
-	came             bool            // from another node
-	missed           []*control.Chat // while expected; the newest last
-	arrived          bool            // shows this node's media after a live move
+	unmuted          uint32    // sources it unmuted here
+	judged           bool      // changed here: others' memory is older
+	askedAt          time.Time // to unmute
+	came             bool      // from another node
+	chatFrom         uint64    // the last line before it came or was expected
+	chatSent         uint64    // the last line that was sent to it
+	arrived          bool      // shows this node's media after a live move
 
 	negotiation sync.Mutex // held while answering; guards the fields below
 	answers     []answered // the newest last

@@ -79,6 +79,7 @@ type room struct {
 	egress    *control.Egress
 	limited   bool
 	chatSeq   uint64
+	said      []said // the newest last
 
 	speakers     []forward.Speaker
 	speakersTold time.Time

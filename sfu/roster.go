@@ -120,7 +120,7 @@ func (r *room) welcome(a attachment) *peer {
 		}
 	} else {
 		r.arrivals++
-		p = &peer{id: id, joined: r.arrivals}
+		p = &peer{id: id, joined: r.arrivals, chatFrom: r.chatSeq}
 	}
 	if r.demoted[id] {
 		a.entry.Moderator, p.judged = false, true
@@ -158,7 +158,7 @@ func (r *room) expect(entries []*control.Peer) {
 			continue
 		}
 		r.arrivals++
-		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, came: true, deadline: now.Add(r.node.cfg.Grace)}
+		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, came: true, chatFrom: r.chatSeq, deadline: now.Add(r.node.cfg.Grace)}
 		r.peers[id] = p
 		r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})

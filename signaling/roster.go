@@ -16,7 +16,7 @@ type Rosters interface {
 	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
 }
 
-// States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet.
+// States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
 const (
 	rosterCurrent  = "current"
 	rosterSettling = "settling"
@@ -101,7 +101,8 @@ func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {
 	return answer
 }
 
-// stateOf believes a store that may have lost its memory only of owners that wrote since.
+// stateOf believes a store that may have lost its memory only of owners that wrote since. An owner that gossip takes for dead, or that
+// is not heard here, may have died before it wrote that somebody left.
 func (s *Server) stateOf(found roster.Room) string {
 	view := s.parts.Views.View()
 	if found.Pin.IsZero() {
@@ -113,7 +114,8 @@ func (s *Server) stateOf(found roster.Room) string {
 		return rosterCurrent
 	}
 	owner, lives := view.Nodes[found.Pin.Node]
-	if !found.Current || !lives || owner.Boot != found.Pin.Boot || !owner.Load.Synced.Has(found.In) {
+	heard := lives && owner.Boot == found.Pin.Boot && !owner.Suspect && !owner.Unreachable
+	if !found.Current || !heard || !owner.Load.Synced.Has(found.In) {
 		return rosterSettling
 	}
 	return rosterCurrent

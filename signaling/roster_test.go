@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/roster"
@@ -44,11 +45,18 @@ func TestRosterIsAnsweredByGrant(t *testing.T) {
 	e := r.signalingNode(nil)
 	synced := func(yes bool) {
 		node := r.views.View().Nodes["sfu-1"]
-		node.Load.Synced = ""
+		node.Load.Synced, node.Suspect, node.Unreachable = "", false, false
 		if yes {
 			node.Load.Synced = pin.IncarnationsOf([]pin.Incarnation{in})
 		}
 		r.views.add(node)
+	}
+	owner := func(change func(*cluster.Node)) func() {
+		return func() {
+			node := r.views.View().Nodes["sfu-1"]
+			change(&node)
+			r.views.add(node)
+		}
 	}
 	synced(true)
 	guest := r.mint(access.Everything("eve", "a/b"), time.Hour)
@@ -74,12 +82,14 @@ func TestRosterIsAnsweredByGrant(t *testing.T) {
 		room   string
 		want   string
 	}{
-		"the owner has yet to write": {func() { store.found.Current = false }, "a%2Fb", rosterSettling},
-		"the owner is another boot":  {func() { store.found.Pin.Boot = "0-old" }, "a%2Fb", rosterSettling},
-		"the store lost its memory":  {func() { synced(false) }, "a%2Fb", rosterSettling},
-		"nobody is there":            {func() {}, "empty", rosterCurrent},
-		"nobody, says a new store":   {func() { synced(false) }, "empty", rosterUnknown},
-		"the store is away":          {func() { store.err = errors.New("away") }, "a%2Fb", rosterUnknown},
+		"the owner has yet to write":  {func() { store.found.Current = false }, "a%2Fb", rosterSettling},
+		"the owner is another boot":   {func() { store.found.Pin.Boot = "0-old" }, "a%2Fb", rosterSettling},
+		"the store lost its memory":   {func() { synced(false) }, "a%2Fb", rosterSettling},
+		"the owner may be dead":       {owner(func(n *cluster.Node) { n.Suspect = true }), "a%2Fb", rosterSettling},
+		"the owner is not heard here": {owner(func(n *cluster.Node) { n.Unreachable = true }), "a%2Fb", rosterSettling},
+		"nobody is there":             {func() {}, "empty", rosterCurrent},
+		"nobody, says a new store":    {func() { synced(false) }, "empty", rosterUnknown},
+		"the store is away":           {func() { store.err = errors.New("away") }, "a%2Fb", rosterUnknown},
 	} {
 		good := *store
 		c.change()

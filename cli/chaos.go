@@ -21,7 +21,7 @@ import (
 )
 
 type chaosCommand struct {
-	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, rolling, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
+	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, edge-pause, host-loss, sentinel-freeze, clock-ahead, clock-jump, rolling, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
 	Trials   int           `default:"3" help:"How often."`
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
@@ -32,6 +32,7 @@ type chaosCommand struct {
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
 	Cut      time.Duration `placeholder:"DURATION" help:"How long a partition lasts at least. Without it, until the rooms have moved; in a soak every other one is long."`
+	Faults   []string      `placeholder:"NAME,..." help:"What a soak draws its faults from; without it from all that can be done."`
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
@@ -107,7 +108,12 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 			browsers = 2
 		}
 	}
+	var only []chaos.Name
+	for _, name := range c.Faults {
+		only = append(only, chaos.Name(name))
+	}
 	return chaos.Options{
+		Faults:   only,
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seedOr(c.Seed), Progress: s.err,
 		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut,
@@ -117,7 +123,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 // find returns what ends the clusters that were started.
 func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	if hosts.Alone() {
-		return startHosts(ctx, o, s)
+		return c.startHosts(ctx, o, s)
 	}
 	if c.Compose != "" {
 		containers, err := docker.Find(ctx, c.Compose)
@@ -132,8 +138,12 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 		if err != nil {
 			return nil, err
 		}
+		sentinels, err := c.sentinels(s)
+		if err != nil {
+			return nil, err
+		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
-		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis})
+		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis, Sentinels: sentinels})
 		if err != nil {
 			return nil, err
 		}
@@ -153,6 +163,27 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 	}
 	o.Cluster = dev
 	return func() {}, nil
+}
+
+// sentinels is how many real ones lead to the store of a cluster that is started for the run.
+func (c *chaosCommand) sentinels(s streams) (int, error) {
+	name := chaos.Name(c.Scenario)
+	if !chaos.NeedsSentinels(name) && (name != chaos.Soak || c.Redis != "") {
+		return 0, nil
+	}
+	if c.Redis != "" {
+		return 0, faults(fmt.Errorf("%s freezes a Sentinel of the run's own: leave --redis away", name))
+	}
+	err := devcluster.SentinelsAble()
+	switch {
+	case err == nil:
+		return 3, nil
+	case name == chaos.Soak:
+		fmt.Fprintf(s.err, "a soak without a frozen Sentinel: %v\n", err)
+		return 0, nil
+	default:
+		return 0, faults(fmt.Errorf("%s: %w", name, err))
+	}
 }
 
 func nodeEnv(o chaos.Options) map[string][]string {

@@ -53,14 +53,20 @@ func runAlone(ctx context.Context) error {
 }
 
 // startHosts starts a development cluster with a host for each node but the balancer, which is here with the people.
-func startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
+func (c *chaosCommand) startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	self, err := ownBinary()
 	if err != nil {
 		return nil, err
 	}
 	wanted := devcluster.Defaults()
 	wanted.Binary, wanted.Hosts, wanted.NodeEnv = self, make(map[string]devcluster.Host), chaos.NodeEnv(o.Scenario)
+	if wanted.Sentinels, err = c.sentinels(s); err != nil {
+		return nil, err
+	}
 	names := []string{"store"}
+	for i := range wanted.Sentinels {
+		names = append(names, fmt.Sprintf("sentinel-%d", i+1))
+	}
 	for i := range wanted.SFU {
 		names = append(names, fmt.Sprintf("sfu-%d", i+1))
 	}

@@ -29,6 +29,7 @@ type devUpCommand struct {
 	SFU       int      `name:"sfu" default:"3" help:"How many media nodes."`
 	Signaling int      `default:"2" help:"How many signaling nodes."`
 	Redis     string   `placeholder:"URL" help:"A store, as --store of the nodes takes it; without one the embedded store runs as a process."`
+	Sentinels int      `hidden:"" help:"How many real Sentinels lead the nodes to the embedded store."`
 	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
 	Origin    []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
@@ -41,7 +42,7 @@ type devUpCommand struct {
 
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Sentinels: c.Sentinels, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
 	}
 	var hostFaults error

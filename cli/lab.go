@@ -13,11 +13,12 @@ import (
 
 // labCommands are missing in a binary built with the tag node.
 type labCommands struct {
-	Dev   devCommand   `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
-	Load  loadCommand  `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
-	Chaos chaosCommand `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
-	Sim   simCommand   `cmd:"" help:"Play a scenario of up to 2,000 nodes on a virtual clock, and compare ways to place rooms."`
-	Store storeCommand `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
+	Dev      devCommand      `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
+	Load     loadCommand     `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
+	Chaos    chaosCommand    `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
+	Sim      simCommand      `cmd:"" help:"Play a scenario of up to 2,000 nodes on a virtual clock, and compare ways to place rooms."`
+	Store    storeCommand    `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
+	Sentinel sentinelCommand `cmd:"" hidden:"" help:"Become a Sentinel that watches the store of a development cluster."`
 }
 
 // spokenFor is the exit code of a command that ran elsewhere and has reported.

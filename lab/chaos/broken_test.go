@@ -87,7 +87,7 @@ func brokenBuilds() []brokenBuild {
 		{mutant{"the next owner's first roster forgets the last owner's people", []edit{
 			{"redisstore", "rosterScript", "return not settled and (moved or before['@wait:' .. id])", "return false"},
 			{"redisstore", "rosterScript", "for i = 7, last, 4 do", "for i = 7, moved and 0 or last, 4 do"},
-		}}, Kill, "never over the cap", 0, ""},
+		}}, Kill, "never over the cap", 0, "no place is lost to the line"},
 		{mutant{"a failpoint does nothing", []edit{
 			{"failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},
 		}}, DoubleFault, "the fault happened", 0, ""},

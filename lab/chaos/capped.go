@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,22 +11,32 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
-const waiterName = "waiter"
+const (
+	waiterName = "waiter"
+	waiters    = 2
+)
 
-// queue adds one person who waits for the capped room in all trials: nobody leaves it.
+// queue adds people who wait for the capped room in all trials: nobody leaves it.
 func (c *crowd) queue(ctx context.Context) error {
-	p := &person{room: c.capped, name: waiterName, people: c.chaos.options.Peers}
-	if err := c.start(p); err != nil { //nolint:contextcheck // as in crowd.open
-		return err
-	}
-	return poll(ctx, joinLimit, func() error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if !waited(p.moments) {
-			return errors.New("nobody waits for the full room")
+	for i := range waiters {
+		p := &person{room: c.capped, name: fmt.Sprintf("%s-%d", waiterName, i+1), people: c.chaos.options.Peers}
+		if err := c.start(p); err != nil { //nolint:contextcheck // as in crowd.open
+			return err
 		}
-		return nil
-	})
+		err := poll(ctx, joinLimit, func() error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if !waited(p.moments) {
+				return errors.New(p.name + " does not wait for the full room")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.line = append(c.line, p.name)
+	}
+	return nil
 }
 
 func waited(moments []peer.Moment) bool {

@@ -72,6 +72,7 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(peopleGCPercent))
 	c.page = status.Page
+	c.options.countSentinels(status)
 	if err := c.options.suits(status); err != nil {
 		return nil, err
 	}
@@ -126,6 +127,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	if s.cut {
 		w.Lasts = c.cutLasts()
 	}
+	if s.lasts != nil {
+		w.Lasts = s.lasts(c)
+	}
 	if name == Calm {
 		s.hold = c.options.Soak
 	}
@@ -135,20 +139,14 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	began := time.Now()
 	watch := c.watch(ctx, w)
 	defer watch()
-	heal, err := c.strike(ctx, w, s)
-	if err != nil {
-		return nil, err
-	}
-	c.recover(ctx, w, s.hold)
-	backoff.Sleep(ctx, w.Lasts-time.Since(w.first()))
-	w.Until = time.Now()
-	if err := heal(ctx); err != nil {
+	if err := c.hurt(ctx, w, s); err != nil {
 		return nil, err
 	}
 	whole, settled := c.convalesce(ctx, w, watch) // the verdicts show it
 	c.awaitRosters(ctx, w)
 	c.lookAtCapped(ctx, w)
 	c.gatherLetters(ctx, w)
+	var err error
 	if w.Log, err = c.logs(ctx); err != nil {
 		w.LogUnknown = err.Error()
 	}
@@ -158,6 +156,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 			return nil, err
 		}
 	}
+	c.awaitGhosts(ctx, w)
 	if s := c.brokenNow(w); s != "" {
 		c.keep(ctx, s)
 	}
@@ -168,6 +167,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	if w.Expect.Calm {
 		trial.Note = w.calmNote()
 	}
+	if w.Expect.Joins {
+		trial.Note = w.joinsNote()
+	}
 	if w.Expect.All { // the time from the first fault to the last move means nothing
 		trial.Clients, trial.Note = nil, c.crowd.gapsNote()
 	}
@@ -175,6 +177,27 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		trial.Note = strings.TrimSpace(trial.Note + " not settled: " + settled.Error())
 	}
 	return trial, nil
+}
+
+// hurt does what the scenario does, waits, and undoes it. Newcomers come all the while, and some after it.
+func (c *Chaos) hurt(ctx context.Context, w *World, s scenario) error {
+	finish := func() error { return nil }
+	if s.expect.Joins {
+		come, err := c.invite(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer come.dismiss()
+		finish = func() error { return come.finish(ctx, w) }
+	}
+	heal, err := c.strike(ctx, w, s)
+	if err != nil {
+		return err
+	}
+	c.recover(ctx, w, s.hold)
+	backoff.Sleep(ctx, w.Lasts-time.Since(w.first()))
+	w.Until = time.Now()
+	return errors.Join(heal(ctx), finish())
 }
 
 // prepare arms last: people who go to new rooms may get a socket anywhere.
@@ -203,7 +226,7 @@ func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error 
 		return err
 	}
 	w.People = c.crowd.present()
-	w.Capped, w.Cap = c.crowd.capped, len(w.People[c.crowd.capped])
+	w.Capped, w.Cap, w.Line = c.crowd.capped, len(w.People[c.crowd.capped]), c.crowd.line
 	if err := c.visit(ctx, w); err != nil {
 		return err
 	}
@@ -311,7 +334,7 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	return sync.OnceFunc(func() {
 		cancel()
 		watching.Wait()
-		w.Between, w.Pauses = looks, pauses.longest()
+		w.Between, w.Pauses, w.Watched = looks, pauses.longest(), time.Now()
 	})
 }
 

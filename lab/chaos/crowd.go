@@ -22,7 +22,8 @@ type crowd struct {
 	people   []*person
 	browsers []*tab
 	large    string          // the room of Options.Large; may be empty
-	capped   string          // the full room, with one more person waiting
+	capped   string          // the full room
+	line     []string        // who waits for it
 	armed    string          // dies by itself in a double fault
 	step     string          // at which armed dies
 	left     map[string]bool // empty rooms
@@ -145,6 +146,12 @@ func (c *crowd) start(p *person) error {
 	if p.messenger != nil {
 		p.messenger.peer = p.peer
 	}
+	c.run(p)
+	return nil
+}
+
+// run has a person live until leave, of theirs or of the crowd.
+func (c *crowd) run(p *person) {
 	living, leave := context.WithCancel(c.living)
 	p.leave = leave
 	c.wg.Go(func() {
@@ -154,7 +161,6 @@ func (c *crowd) start(p *person) error {
 			p.refused = err
 		}
 	})
-	return nil
 }
 
 // spread moves people to new rooms on empty nodes: a restarted node is empty, and a full one has no healthy neighbor to compare with.
@@ -305,6 +311,9 @@ func (c *crowd) clients(ctx context.Context, w *World) []Client {
 			}
 		}
 		client.Moments = p.moments
+		if p.refused != nil {
+			client.Refused = p.refused.Error()
+		}
 		p.mu.Unlock()
 		all = append(all, client)
 	}

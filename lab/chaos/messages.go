@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
@@ -61,7 +62,8 @@ type messenger struct {
 	index    int // among the user's connections
 	peer     *peer.Peer
 	messages *peer.Messages
-	away     time.Time // last seen without a socket
+	away     time.Time // last seen without a socket, or with another one
+	lost     int       // sockets, when last seen
 }
 
 type envelope struct {
@@ -132,9 +134,7 @@ func (x *exchange) run(ctx context.Context) {
 		x.mu.Lock()
 		var writers []*messenger
 		for _, m := range x.messengers {
-			if !m.peer.Totals().Attached {
-				m.away = time.Now()
-			}
+			m.look()
 			if m.index == 0 {
 				writers = append(writers, m)
 			}
@@ -143,6 +143,16 @@ func (x *exchange) run(ctx context.Context) {
 		from := writers[n%len(writers)]
 		to := writers[(n+1+n/len(writers)%(len(writers)-1))%len(writers)]
 		x.write(from, to.name)
+	}
+}
+
+// look sees whether the connection is there, and still the same. The exchange's lock must be held.
+func (m *messenger) look() {
+	if m.peer == nil {
+		return
+	}
+	if now := m.peer.Totals(); !now.Attached || now.SocketsLost != m.lost {
+		m.away, m.lost = time.Now(), now.SocketsLost
 	}
 }
 
@@ -177,6 +187,20 @@ func (x *exchange) write(from *messenger, to string) {
 	})
 }
 
+// missing says which connection was told of as reached, and was not, or not yet.
+func (x *exchange) missing(until time.Time) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.letters {
+		for i, m := range x.connections(l.To) {
+			if !l.At.After(until) && l.State == stateDelivered && l.Got[i] == 0 && m.away.Before(l.At.Add(-attachedFor)) {
+				return fmt.Errorf("connection %d of %s has not got letter %d of %s", i+1, l.To, l.Number, l.From)
+			}
+		}
+	}
+	return nil
+}
+
 func (x *exchange) unanswered(until time.Time) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -197,6 +221,7 @@ func (x *exchange) collect(until time.Time) (letters []Letter, late []string) {
 			continue
 		}
 		for _, m := range x.connections(l.To) {
+			m.look()
 			l.Owed = append(l.Owed, m.away.Before(l.At.Add(-attachedFor)))
 		}
 		letters = append(letters, *l)
@@ -207,16 +232,27 @@ func (x *exchange) collect(until time.Time) (letters []Letter, late []string) {
 	return letters, late
 }
 
-// gatherLetters waits for the final state of all letters written during the fault.
+// gatherLetters waits for the final state of all letters written during the fault, and for each to come where it must.
 func (c *Chaos) gatherLetters(ctx context.Context, w *World) {
 	_ = poll(ctx, c.options.patience.settle, func() error { return c.crowd.exchange.unanswered(w.Until) }) // the verdict says it
+	_ = poll(ctx, rosterLimit, func() error { return c.crowd.exchange.missing(w.Until) })                  // as above
 	w.Letters, w.LateLetters = c.crowd.exchange.collect(w.Until)
 }
 
-// correspond connects those in no room, one of them twice, and has all messengers write.
+// correspond connects those in no room, one of them twice and once more at each signaling node, and has all messengers write.
 func (c *crowd) correspond(ctx context.Context) error {
-	for i := range outside + 1 {
-		m := c.exchange.enlist(fmt.Sprintf("%soutside-%d", c.chaos.prefix(), max(i, 1)))
+	pages := []string{c.chaos.page, c.chaos.page, c.chaos.page}
+	if c.chaos.cluster.Supervised() {
+		for _, n := range c.chaos.nodes(ctx, devcluster.RoleSignaling) {
+			pages = append(pages, "http://"+n.Addresses[devcluster.AddressHTTP]+"/")
+		}
+	}
+	for i, page := range pages {
+		number := 1
+		if i == outside {
+			number = outside
+		}
+		m := c.exchange.enlist(fmt.Sprintf("%soutside-%d", c.chaos.prefix(), number))
 		token, err := c.chaos.cluster.MessengerToken("", m.name, 0)
 		if err != nil {
 			return err
@@ -225,7 +261,7 @@ func (c *crowd) correspond(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m.peer, err = peer.New(peer.Options{URL: c.chaos.page, Token: token, Stack: stack, Messages: m.messages}, slog.New(slog.DiscardHandler)); err != nil {
+		if m.peer, err = peer.New(peer.Options{URL: page, Token: token, Stack: stack, Messages: m.messages}, slog.New(slog.DiscardHandler)); err != nil {
 			return err
 		}
 		c.wg.Go(func() { _ = m.peer.Run(c.living) }) // who is refused has no socket, which stops the run

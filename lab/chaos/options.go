@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type Options struct {
 	Percent  int           // of packets lost
 	Delay    time.Duration // of each packet, each way
 	Cut      time.Duration // least length of a cut; 0 = until its rooms have moved
+	Faults   []Name        // what a soak draws; empty: all that it can
 	Seed     uint64        // of the victims and the rooms' names
 
 	Cluster  *devcluster.Client
@@ -37,7 +39,8 @@ type Options struct {
 	Network  Network   // of a cluster whose nodes are hosts; nil: processes only
 	Progress io.Writer // gets a line now and then; may be nil
 
-	patience patience
+	patience  patience
+	sentinels int // of the cluster
 }
 
 // One machine carries the cluster and the people.
@@ -83,12 +86,32 @@ func (o Options) Validate() error {
 	fault(o.Cameras == -1 && max(o.Peers, o.Large) > maxCameras+1, "rooms of %d need --cameras 0 to %d", max(o.Peers, o.Large), maxCameras)
 	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
 	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
+	for _, name := range o.Faults {
+		s, _ := find(name)
+		fault(!s.soak || o.Scenario != Soak, "--faults %s: give, with soak, some of %s", name, join(those(func(s scenario) bool { return s.soak })))
+	}
 	fault(o.Scenario == Calm && (o.Soak < time.Second || o.Soak > maxSoak), "--minutes %g: give %.2f to %g", o.Soak.Minutes(), time.Second.Minutes(), maxSoak.Minutes())
 	fault(o.Scenario == Calm && (o.Percent < 0 || o.Percent > maxPercent), "--percent %d: give 0 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Loss && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)
 	fault(o.Cut < 0 || o.Cut > maxCut, "--cut %s: give 0 to %s", o.Cut, maxCut)
 	return errors.Join(faults...)
+}
+
+func join(names []Name) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (o *Options) countSentinels(status devcluster.Status) {
+	for _, n := range status.Nodes {
+		if n.Role == devcluster.RoleSentinel {
+			o.sentinels++
+		}
+	}
 }
 
 func (o Options) suits(status devcluster.Status) error {
@@ -104,19 +127,23 @@ func (o Options) suits(status devcluster.Status) error {
 			signaling++
 		case devcluster.RoleStore:
 			stores++
-		case devcluster.RoleFront:
+		case devcluster.RoleFront, devcluster.RoleSentinel:
 		}
 	}
 	s, _ := find(o.Scenario)
-	switch {
+	switch missing := slices.DeleteFunc(slices.Clone(o.Faults), func(name Name) bool { return slices.Contains(o.soakFaults(), name) }); {
+	case len(missing) > 0:
+		return fmt.Errorf("--faults %s: this cluster cannot be hurt so: the network needs root, and %s needs redis-server and a cluster that the run starts", join(missing), SentinelFreeze)
+	case NeedsSentinels(o.Scenario) && o.sentinels == 0:
+		return fmt.Errorf("%s needs a cluster with Sentinels, which a run starts for itself", o.Scenario)
 	case !o.Cluster.Supervised() && !o.can(s):
 		return fmt.Errorf("%s needs a cluster of processes, which a run starts for itself: leave --compose away", o.Scenario)
 	case NeedsHosts(o.Scenario) && o.Network == nil:
 		return fmt.Errorf("%s needs a cluster whose nodes are hosts, which a run starts for itself", o.Scenario)
 	case sfu < minSFU || signaling < 2:
 		return fmt.Errorf("the cluster has %d media and %d signaling nodes; chaos needs %d and 2", sfu, signaling, minSFU)
-	case stores == 0 && (o.Scenario == StoreKill || o.Scenario == StorePause || o.Scenario == Soak):
-		return errors.New("the cluster's store is not its own process: there is nothing to kill or pause")
+	case stores == 0 && slices.Contains([]Name{StoreKill, StorePause, HostLoss, ClockAhead, ClockJump, Soak}, o.Scenario):
+		return errors.New("the cluster's store is not its own process: there is nothing to hurt")
 	}
 	return nil
 }

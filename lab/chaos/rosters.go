@@ -114,7 +114,7 @@ func NobodyMissing(w *World) Verdict {
 			v.broken("in the end the roster of %s is %q", room, r.State)
 		}
 	}
-	judgeRosters(w, v, func(_ bool, room string, r Roster) {
+	judgeRosters(w, v, func(_, _ bool, room string, r Roster) {
 		for _, who := range w.People[room] {
 			if !r.has(who) {
 				v.broken("%s is in %s, and its roster has %v", who, room, r.People)
@@ -127,9 +127,9 @@ func NobodyMissing(w *World) Verdict {
 // NobodyGone looks for people who left, such as guests.
 func NobodyGone(w *World) Verdict {
 	v := verdict("nobody is shown who is gone", fmt.Sprintf("a roster that the store calls current has nobody who left more than %s ago", leaveShows))
-	judgeRosters(w, v, func(atOnce bool, room string, r Roster) {
+	judgeRosters(w, v, func(meanwhile, atOnce bool, room string, r Roster) {
 		for _, p := range r.People {
-			if !slices.Contains(w.People[room], p.Identity) && (!atOnce || p.Identity != guestName) {
+			if !slices.Contains(w.People[room], p.Identity) && (!atOnce || p.Identity != guestName) && (!meanwhile || !isNewcomer(p.Identity)) {
 				v.broken("%s is gone, and in the roster of %s", p.Identity, room)
 			}
 		}
@@ -137,14 +137,14 @@ func NobodyGone(w *World) Verdict {
 	return *v
 }
 
-// judgeRosters calls judge for each current roster. atOnce: a guest may still be shown.
-func judgeRosters(w *World, v *Verdict, judge func(atOnce bool, room string, r Roster)) {
+// judgeRosters calls judge for each current roster. meanwhile: newcomers may be there; atOnce: a guest may still be shown.
+func judgeRosters(w *World, v *Verdict, judge func(meanwhile, atOnce bool, room string, r Roster)) {
 	asked := 0
 	for i, l := range append(slices.Clone(w.Between), w.After) {
 		for room, r := range l.Rosters {
 			if r.State == current {
 				asked++
-				judge(i < len(w.Between) && l.At.Sub(w.first()) <= leaveShows, room, r)
+				judge(i < len(w.Between), i < len(w.Between) && l.At.Sub(w.first()) <= leaveShows, room, r)
 			}
 		}
 	}

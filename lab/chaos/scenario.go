@@ -15,6 +15,12 @@ type Name string
 
 // Scenarios that code names.
 const (
+	EdgePause      Name = "edge-pause"
+	HostLoss       Name = "host-loss"
+	SentinelFreeze Name = "sentinel-freeze"
+	ClockAhead     Name = "clock-ahead"
+	ClockJump      Name = "clock-jump"
+
 	Kill       Name = "kill"
 	Freeze     Name = "freeze"
 	StoreKill  Name = "store-kill"
@@ -44,6 +50,7 @@ type scenario struct {
 	acts     []act         // in this order
 	prepare  func(ctx context.Context, c *Chaos, trial int) error
 	strike   func(ctx context.Context, c *Chaos, w *World) (heal, error) // instead of acts
+	lasts    func(*Chaos) time.Duration                                  // least length of the fault; nil: as long as the rooms take to move
 	cut      bool                                                        // --cut may lengthen it
 	soak     bool                                                        // a soak draws it
 	once     bool                                                        // one trial a run
@@ -64,7 +71,7 @@ const (
 )
 
 func scenarios() []scenario {
-	return slices.Concat(ofProcesses(), ofCables(), []scenario{
+	return slices.Concat(ofProcesses(), ofOutages(), ofCables(), []scenario{
 		{
 			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
 			expect: Expect{Stays: true, Calm: true}, once: true, strike: hurtNobody,
@@ -211,17 +218,24 @@ func NeedsHosts(name Name) bool {
 }
 
 func (o Options) soakFaults() []Name {
-	return those(func(s scenario) bool { return s.soak && o.can(s) })
+	return those(func(s scenario) bool {
+		return s.soak && o.can(s) && (len(o.Faults) == 0 || slices.Contains(o.Faults, s.name))
+	})
 }
+
+// NeedsSentinels reports whether a scenario needs real Sentinels in front of the store.
+func NeedsSentinels(name Name) bool { return name == SentinelFreeze }
 
 // Containers take no variables that make them die at a step, and can be cut off from everybody only.
 func (o Options) can(s scenario) bool {
 	switch {
+	case NeedsSentinels(s.name):
+		return o.sentinels > 0
 	case o.Cluster.Supervised():
 		return o.Network != nil || !s.hosts()
 	case s.hosts():
 		return s.name == Partition
 	default:
-		return s.name != DoubleFault && s.name != DrainCrash && s.name != Calm
+		return s.name != DoubleFault && s.name != DrainCrash && s.name != Calm && s.name != ClockAhead && s.name != ClockJump
 	}
 }

@@ -77,6 +77,10 @@ func Judge(w *World) []Verdict {
 		{NeverOverCap, true},
 		{MessagesAnswered, true},
 		{NoFalseDeath, true},
+		{PlacesKept, true},
+		{JoinsGoOn, w.Expect.Joins},
+		{DoorLetsIn, w.Expect.Joins},
+		{NoGhosts, w.Expect.Ghosts},
 		{MediaNeedsNoStore, w.Expect.Store},
 		{UnderCeiling, w.Expect.Moves},
 		{MediaGoesOn, w.Expect.Stays && !w.Expect.Calm || w.Expect.Smooth},
@@ -105,10 +109,13 @@ func FaultHappened(w *World) Verdict {
 
 // OneOwner asks every media node, not the store.
 func OneOwner(w *World) Verdict {
-	v := verdict("one room, one owner", "after the fault each room is held by exactly one SFU node, and never by two under one epoch")
+	v := verdict("one room, one owner", "after the fault each room is held by exactly one SFU node, never by two under one epoch, and a room that need not move never by two at all")
 	for i, look := range append(slices.Clone(w.Between), w.After) {
 		for _, room := range w.rooms() {
 			holders := look.holders(room)
+			if len(holders) > 1 && !w.Expect.Moves && !w.struckRoom(room) {
+				v.broken("look %d: %s need not move, and is held by %v", i+1, room, nodesOf(holders))
+			}
 			for a := range holders {
 				for b := range a {
 					if holders[a].Epoch == holders[b].Epoch {
@@ -300,9 +307,16 @@ func MediaNeedsNoStore(w *World) Verdict {
 	return undisturbed(w, "media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 func undisturbed(w *World, name, sentence string) Verdict {
 	v := verdict(name, sentence)
-	if away := w.Until.Sub(w.first()); away <= longestPause && !w.Expect.Moves {
+	if away := latest(w.Until, w.Watched).Sub(w.first()); away <= longestPause && !w.Expect.Moves {
 		return v.unchecked("it lasted for %s only", away)
 	}
 	if len(w.Pauses) == 0 {

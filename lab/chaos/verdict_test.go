@@ -61,7 +61,7 @@ func killed() *World {
 		After:   look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
 		Clients: []Client{{Name: "ann", Room: "a", Epochs: []uint64{11}}, {Name: "bob", Room: "b"}},
 		People:  map[string][]string{"a": {"ann"}, "b": {"ann"}},
-		Capped:  "a", Cap: 1,
+		Capped:  "a", Cap: 1, Line: []string{"eve"},
 		Received: []Receipt{{Flow{"a", "ann", "art", "camera"}, true}},
 		Letters:  answered(),
 	}
@@ -99,6 +99,20 @@ func lossyWorld() *World {
 	return w
 }
 
+// entered is a world in which people came while the store's clock was wrong, and some vanished.
+func entered() *World {
+	w := missed()
+	w.Expect.Joins, w.Expect.Ghosts = true, true
+	w.Ghosts = []string{"gil"}
+	w.Newcomers = []Newcomer{
+		{Room: "b", Name: "newcomer-1", After: time.Second, Took: time.Second},
+		{Room: "door", Name: "newcomer-2", After: time.Second, Took: time.Second, Door: true},
+		{Room: "door", Name: "newcomer-3", After: away, Waited: true, Beyond: true},
+	}
+	w.Between[0].Rosters = map[string]Roster{"b": {current, []RosterPerson{{"ann"}, {"newcomer-1"}}}}
+	return w
+}
+
 // smooth is a world in which who had to move made a new connection, and missed nothing before that.
 func smooth() *World {
 	w := killed()
@@ -122,7 +136,7 @@ not a line of ours`), "signaling-1")
 
 func TestAWorldThatKeptItsPromises(t *testing.T) {
 	for name, w := range map[string]*World{
-		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "calm": calmWorld(),
+		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "entered": entered(), "calm": calmWorld(),
 	} {
 		for _, v := range Judge(w) {
 			if v.Outcome != Kept {
@@ -203,6 +217,29 @@ func brokenWorlds() []brokenWorld {
 		{"a sender was told nothing", MessagesAnswered, killed, func(w *World) { w.Letters[1].State = "" }, Broken},
 		{"a message came after its successor", MessagesAnswered, killed, func(w *World) { w.LateLetters = []string{"bob got 1 after 2"} }, Broken},
 		{"nobody wrote", MessagesAnswered, killed, func(w *World) { w.Letters = nil }, Unchecked},
+		{"somebody of the line is in a roster", PlacesKept, killed, func(w *World) { w.Between[1].Rosters["a"] = Roster{settling, []RosterPerson{{"eve"}}} }, Broken},
+		{"somebody of the line is at a media node", PlacesKept, killed, func(w *World) {
+			w.After.Held[0].Peers = []devcluster.AdminPeer{{Peer: "p1", Identity: "eve"}}
+		}, Broken},
+		{"somebody who was in is not in the end", PlacesKept, killed, func(w *World) {
+			w.Full = look(held("a", "sfu-2", 11))
+			w.Full.Rosters["a"] = Roster{State: current}
+		}, Broken},
+		{"somebody who was in is refused", PlacesKept, killed, func(w *World) { w.Clients[0].Refused = "room_full" }, Broken},
+		{"nobody looked for the line", PlacesKept, killed, func(w *World) { w.Capped = "c" }, Unchecked},
+		{"somebody could not join", JoinsGoOn, entered, func(w *World) { w.Newcomers[0].Took = 0 }, Broken},
+		{"somebody joined late", JoinsGoOn, entered, func(w *World) { w.Newcomers[0].Took = 2 * joinWithin }, Broken},
+		{"somebody was refused", JoinsGoOn, entered, func(w *World) { w.Newcomers[0].Refused = "store_unavailable" }, Broken},
+		{"nobody came", JoinsGoOn, entered, func(w *World) { w.Newcomers = nil }, Unchecked},
+		{"a free place was kept from somebody", DoorLetsIn, entered, func(w *World) { w.Newcomers[1].Waited = true }, Broken},
+		{"somebody came in beyond the cap", DoorLetsIn, entered, func(w *World) { w.Newcomers[2].Took = time.Second }, Broken},
+		{"nobody came to the door", DoorLetsIn, entered, func(w *World) { w.Newcomers = w.Newcomers[:1] }, Unchecked},
+		{"a newcomer stays in a roster", NobodyGone, entered, func(w *World) { w.After.Rosters["b"] = w.Between[0].Rosters["b"] }, Broken},
+		{"somebody gone is online", NoGhosts, entered, func(w *World) { w.Haunting = w.Ghosts }, Broken},
+		{"nobody vanished", NoGhosts, entered, func(w *World) { w.Ghosts = nil }, Unchecked},
+		{"a room that need not move is on two nodes meanwhile", OneOwner, missed, func(w *World) {
+			w.Between[0].Held = append(w.Between[0].Held, held("a", "sfu-2", 11))
+		}, Broken},
 		{"no roster is read", NobodyGone, killed, func(w *World) { w.Between, w.After = nil, Look{} }, Unchecked},
 
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},

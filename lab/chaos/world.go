@@ -21,7 +21,8 @@ type World struct {
 	People   map[string][]string // who stays, by room
 	Capped   string              // a full room, with somebody waiting
 	Cap      int
-	Full     Look // later, when the waiter would have been let in
+	Line     []string // who waits for it
+	Full     Look     // later, when the waiter would have been let in
 	Received []Receipt
 	Pauses   []Pause // of every stream, during the fault
 	Log      []Entry // the entries that matter here
@@ -32,6 +33,12 @@ type World struct {
 
 	Letters     []Letter // written before the mending, not judged before
 	LateLetters []string // repeated, or after a successor
+
+	Newcomers []Newcomer // who came during the fault
+	Ghosts    []string   // who lost their signaling node and stayed away
+	Haunting  []string   // those of them who are online in the end
+
+	Watched time.Time // when the watch ended
 
 	Lasts time.Duration // least length of the fault, whatever has moved
 	Late  Look          // after people were sent to the nodes that were cut off
@@ -45,6 +52,8 @@ type Expect struct {
 	Smooth  bool // like Moves, and media goes on until then
 	Calm    bool // nothing is hurt
 	All     bool // every media node is struck, one by one: no room is spared
+	Joins   bool // people join meanwhile
+	Ghosts  bool // people vanish meanwhile
 	Returns bool // the struck media nodes live on and take new rooms later
 }
 
@@ -79,6 +88,7 @@ type Client struct {
 	Name    string
 	Room    string
 	Browser bool
+	Refused string        // for good; empty: not so
 	Moments []peer.Moment // a browser's streams have the name of the picture
 	Epochs  []uint64      // the placements it was told of, in order
 	// Streams counts those to come back. With FewSlots not everybody is heard at once: one audio stream counts.

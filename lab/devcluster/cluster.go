@@ -85,6 +85,9 @@ func (o Options) args(state string) []string {
 	if o.Redis != "" {
 		args = append(args, "--redis", o.Redis)
 	}
+	if o.Sentinels > 0 {
+		args = append(args, "--sentinels", strconv.Itoa(o.Sentinels))
+	}
 	for _, origin := range o.Origins {
 		args = append(args, "--origin", origin)
 	}

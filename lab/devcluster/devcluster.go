@@ -11,6 +11,7 @@ type Role string
 // The roles.
 const (
 	RoleStore     Role = "store"
+	RoleSentinel  Role = "sentinel"
 	RoleSFU       Role = "sfu"
 	RoleSignaling Role = "signaling"
 	RoleFront     Role = "front"
@@ -28,13 +29,14 @@ const (
 
 // The keys of Node.Addresses.
 const (
-	AddressHTTP    = "http"
-	AddressTURN    = "turn"
-	AddressTURNTLS = "turns"
-	AddressControl = "control"
-	AddressMedia   = "media"
-	AddressGossip  = "gossip"
-	AddressStore   = "store"
+	AddressHTTP     = "http"
+	AddressTURN     = "turn"
+	AddressTURNTLS  = "turns"
+	AddressControl  = "control"
+	AddressMedia    = "media"
+	AddressGossip   = "gossip"
+	AddressStore    = "store"
+	AddressSentinel = "sentinel"
 )
 
 // Node is a child as the supervisor sees it.

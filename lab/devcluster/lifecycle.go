@@ -27,6 +27,11 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
+	for i := 1; i <= s.options.Sentinels; i++ {
+		if err := s.startNew(ctx, fmt.Sprintf("sentinel-%d", i), RoleSentinel); err != nil {
+			return err
+		}
+	}
 	// The others join this one.
 	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
 		return err
@@ -162,7 +167,7 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	return m, command{
 		binary: s.binary,
 		space:  s.options.host(m.name).Space,
-		args:   m.args(join, backends, s.options),
+		args:   append(m.args(join, backends, s.options), s.watched(m.role)...),
 		env:    append(s.environment(m.role), env...),
 		stderr: m.log,
 	}, nil
@@ -175,15 +180,38 @@ func (s *Supervisor) clusterName() string {
 	return s.secrets.cluster
 }
 
+// watched is what a Sentinel watches, and where it may write. s.mu must be held.
+func (s *Supervisor) watched(role Role) []string {
+	if role != RoleSentinel {
+		return nil
+	}
+	return []string{"--master", s.storeAddress(), "--dir", s.logs.path}
+}
+
+// s.mu must be held.
+func (s *Supervisor) storeAddress() string {
+	for _, m := range s.members {
+		if m.role == RoleStore {
+			return m.seen[AddressStore]
+		}
+	}
+	return ""
+}
+
 // Not in arguments, which every process list shows.
 func (s *Supervisor) environment(role Role) []string {
 	store := s.options.Redis
+	if address := s.storeAddress(); address != "" {
+		store = "redis://" + address
+	}
+	var sentinels []string
 	for _, m := range s.members {
-		if m.role == RoleStore {
-			if address := m.seen[AddressStore]; address != "" {
-				store = "redis://" + address
-			}
+		if address := m.seen[AddressSentinel]; address != "" {
+			sentinels = append(sentinels, address)
 		}
+	}
+	if len(sentinels) > 0 {
+		store = "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + SentinelMaster
 	}
 	env := []string{
 		"HOLDFAST_CLUSTER=" + s.clusterName(),

@@ -47,6 +47,8 @@ func (m *member) args(join, backends []string, o Options) []string {
 	switch m.role {
 	case RoleStore:
 		return append(common, "--listen", m.again(AddressStore, free))
+	case RoleSentinel:
+		return append(common, "--listen", m.again(AddressSentinel, free))
 	case RoleSFU:
 		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", m.again(AddressMedia, o.mediaListen(m.name))})
 	case RoleSignaling:
@@ -80,9 +82,9 @@ func (n Node) line() string {
 	return strings.TrimRight(line, " ")
 }
 
-// byRoleAndAge orders the store, media nodes, signaling nodes, the front; then by number.
+// byRoleAndAge orders the store, Sentinels, media nodes, signaling nodes, the front; then by number.
 func byRoleAndAge(a, b Node) int {
-	roles := []Role{RoleStore, RoleSFU, RoleSignaling, RoleFront}
+	roles := []Role{RoleStore, RoleSentinel, RoleSFU, RoleSignaling, RoleFront}
 	return cmp.Or(
 		cmp.Compare(slices.Index(roles, a.Role), slices.Index(roles, b.Role)),
 		cmp.Compare(len(a.Name), len(b.Name)), // sfu-10 after sfu-9

@@ -17,6 +17,7 @@ type Options struct {
 	SFU       int      // default 3, the fewest that show a ring
 	Signaling int      // default 2, so that one may die
 	Redis     string   // URL (docs/STORE.md); empty: the embedded store
+	Sentinels int      // real ones, which lead nodes to the embedded store; 0: none
 	Listen    string   // host:port of the page; empty: DefaultListen or a free port
 	Origins   []string // more host patterns whose pages may use the cluster
 	MediaHost string   // IP address for media; empty: loopback
@@ -51,6 +52,12 @@ func (o Options) Validate() error {
 	}
 	if o.Redis != "" && !strings.Contains(o.Redis, "://") {
 		faults = append(faults, fmt.Errorf("--redis %q: give a URL such as redis://127.0.0.1:6379", o.Redis))
+	}
+	if o.Sentinels < 0 || o.Sentinels > maxNodes || o.Sentinels > 0 && o.Redis != "" {
+		faults = append(faults, fmt.Errorf("--sentinels %d: give 0 to %d, without --redis", o.Sentinels, maxNodes))
+	}
+	if o.Sentinels > 0 {
+		faults = append(faults, SentinelsAble())
 	}
 	if o.Listen != "" {
 		if _, _, err := net.SplitHostPort(o.Listen); err != nil {

@@ -29,7 +29,7 @@ func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, readiness.Path) })
 	case RoleFront:
 		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/") })
-	case RoleStore:
+	case RoleStore, RoleSentinel:
 	}
 	return nil
 }

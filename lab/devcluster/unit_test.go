@@ -2,12 +2,8 @@ package devcluster
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 func TestWhatTheTerminalShows(t *testing.T) {
@@ -77,23 +73,5 @@ func TestValidateListsEveryFault(t *testing.T) {
 	}
 	if err := Defaults().Validate(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
-	}
-}
-
-// TestTheStoreForgetsWithTime: the embedded one expires keys only when told to.
-func TestTheStoreForgetsWithTime(t *testing.T) {
-	redis := miniredis.RunT(t)
-	if err := redis.Set("k", "v"); err != nil {
-		t.Fatal(err)
-	}
-	store := &Store{redis: redis}
-	redis.SetTTL("k", 3*storeTick)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- store.Run(ctx) }()
-	testkit.Eventually(t, "the key to expire", func() bool { return !redis.Exists("k") })
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }

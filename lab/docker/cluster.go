@@ -69,7 +69,7 @@ func Find(ctx context.Context, project string) (*Cluster, error) {
 				return nil, err
 			}
 			c.access = accessIn(d.Config.Env)
-		case devcluster.RoleStore, devcluster.RoleSFU:
+		case devcluster.RoleStore, devcluster.RoleSentinel, devcluster.RoleSFU:
 		}
 	}
 	if c.page == "" || c.access.Key == "" {

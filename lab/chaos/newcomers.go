@@ -28,7 +28,7 @@ const (
 	newcomerName  = "newcomer"
 	newcomerEvery = 500 * time.Millisecond
 	// joinWithin allows for a store that is found again through another Sentinel.
-	joinWithin = 6 * time.Second
+	joinWithin = 5 * time.Second
 	// Of the cap of the room with a door one place is taken before the fault, and one after it.
 	doorCap = 4
 )

@@ -42,8 +42,8 @@ func ofOutages() []scenario {
 			expect: Expect{Moves: true}, soak: true, strike: loseHost,
 		},
 		{
-			name: SentinelFreeze, sentence: "the Sentinel that most nodes are attached to is stopped with SIGSTOP, and the store's connections break",
-			expect: Expect{Store: true, Joins: true}, hold: away, soak: true, strike: freezeSentinel,
+			name: SentinelFreeze, sentence: "the Sentinel with most connections of signaling nodes is stopped with SIGSTOP, and the store's connections break",
+			expect: Expect{Store: true, Joins: true}, hold: hurtFor, soak: true, strike: freezeSentinel,
 		},
 		{
 			name: ClockAhead, sentence: "the store's clock is 600 s ahead for 6 s and comes right again; meanwhile a signaling node dies",
@@ -85,10 +85,11 @@ func loseHost(ctx context.Context, c *Chaos, w *World) (heal, error) {
 }
 
 func freezeSentinel(ctx context.Context, c *Chaos, w *World) (heal, error) {
+	signaling := c.nodes(ctx, devcluster.RoleSignaling)
 	var most devcluster.Node
 	attached := -1
 	for _, n := range c.nodes(ctx, devcluster.RoleSentinel) {
-		clients, err := c.cluster.SentinelClients(ctx, n)
+		clients, err := c.cluster.SentinelClients(ctx, n, signaling)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +100,7 @@ func freezeSentinel(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	if attached < 1 {
 		return nil, errors.New("nobody is attached to a Sentinel")
 	}
-	if err := c.signal(ctx, w, most, fmt.Sprintf("frozen with %d connections of nodes", attached), syscall.SIGSTOP); err != nil {
+	if err := c.signal(ctx, w, most, fmt.Sprintf("frozen with %d connections of signaling nodes", attached), syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
 	return c.thaw(most.Name), c.cluster.BreakStoreConnections(ctx)

@@ -20,10 +20,10 @@ func TestASoakDrawsWhatItIsTold(t *testing.T) {
 	if got := o.soakFaults(); !slices.Equal(got, o.Faults) {
 		t.Errorf("it draws %v, want %v", got, o.Faults)
 	}
-	status := devcluster.Status{Nodes: []devcluster.Node{
-		{Role: devcluster.RoleSFU}, {Role: devcluster.RoleSFU}, {Role: devcluster.RoleSFU},
-		{Role: devcluster.RoleSignaling}, {Role: devcluster.RoleSignaling}, {Role: devcluster.RoleStore},
-	}}
+	var status devcluster.Status
+	for _, role := range []devcluster.Role{devcluster.RoleSFU, devcluster.RoleSFU, devcluster.RoleSFU, devcluster.RoleSignaling, devcluster.RoleSignaling, devcluster.RoleStore} {
+		status.Nodes = append(status.Nodes, devcluster.Node{Role: role})
+	}
 	for i := range status.Nodes {
 		status.Nodes[i].State = devcluster.StateRunning
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,15 +61,22 @@ func (c *Client) BreakStoreConnections(ctx context.Context) error {
 	return nil
 }
 
-// SentinelClients counts the connections of nodes, not of other Sentinels, to a Sentinel.
-func (c *Client) SentinelClients(ctx context.Context, sentinel Node) (int, error) {
+// SentinelClients counts the connections from the hosts of some nodes to a Sentinel, without those of other Sentinels.
+func (c *Client) SentinelClients(ctx context.Context, sentinel Node, of []Node) (int, error) {
 	said, err := askRedis(ctx, sentinel.Addresses[AddressSentinel], "CLIENT", "LIST")
 	if err != nil || len(said) != 1 {
 		return 0, fmt.Errorf("ask %s for its clients: %w", sentinel.Name, errors.Join(errReply, err))
 	}
+	var hosts []string
+	for _, n := range of {
+		host, _, _ := net.SplitHostPort(n.Addresses[AddressHTTP]) // a node without one has no host
+		hosts = append(hosts, host)
+	}
 	count := 0
 	for line := range strings.Lines(said[0]) {
-		if !strings.Contains(line, " name=sentinel-") && !strings.Contains(line, " cmd=client") {
+		_, from, _ := strings.Cut(line, " addr=")
+		host, _, _ := strings.Cut(from, ":")
+		if slices.Contains(hosts, host) && !strings.Contains(line, " name=sentinel-") && !strings.Contains(line, " cmd=client") {
 			count++
 		}
 	}

@@ -114,7 +114,7 @@ func TestSentinelsLeadToTheStore(t *testing.T) {
 			continue
 		}
 		sentinels++
-		count, err := c.SentinelClients(t.Context(), n)
+		count, err := c.SentinelClients(t.Context(), n, running(status(t, c), RoleSignaling))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placement := orchestrator.DefaultConfig()
-	placement.Clock, placement.Panics = n.store.Now, guard
+	placement.StoreClock, placement.Panics = n.store.Now, guard
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)

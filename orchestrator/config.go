@@ -12,7 +12,9 @@ type Config struct {
 	StoreBudget time.Duration
 	// ProbeTimeout is for media nodes' answers.
 	ProbeTimeout time.Duration
-	// Clock is for epochs, which all signaling nodes share, and reservations; nil: time.Now.
+	// StoreClock is for epochs, which all signaling nodes share; nil: Clock. It may be set back.
+	StoreClock func() time.Time
+	// Clock is for reservations and refusals, which stay in this process; nil: time.Now.
 	Clock func() time.Time
 	// Epsilon: a node's load/ceiling may be 1+Epsilon times the cluster's; 0: 0.25.
 	Epsilon float64

@@ -75,9 +75,12 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
+	if cfg.StoreClock == nil {
+		cfg.StoreClock = cfg.Clock
+	}
 	return &Orchestrator{
 		store: store, views: views, prober: prober, cfg: cfg, log: log,
-		cache: pincache.Cache{Clock: cfg.Clock}, ledger: ledger{clock: cfg.Clock, epsilon: cfg.Epsilon},
+		cache: pincache.Cache{Clock: cfg.StoreClock}, ledger: ledger{clock: cfg.Clock, epsilon: cfg.Epsilon},
 	}
 }
 

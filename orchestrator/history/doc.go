@@ -22,7 +22,7 @@
 //
 // A write that nobody was told of is recorded with the moment by which it took effect; one without effect is not recorded.
 // The mixes of faults are requests late, lost and repeated; kills, restarts, false deaths, full nodes; processes cut off from
-// the store; the store emptied, rolled back, damaged, read-only; wrong clocks; sweeps; nodes that do not answer.
+// the store; the store emptied, rolled back, damaged, read-only; wrong clocks, and a store's that is ahead for a while; sweeps; nodes that do not answer.
 //
 // -run Broken builds faults of the product in, and finds each. -run RealStores places a room on miniredis and redis-server.
 // A pause of one process is left to the tests of the pin owner, a frozen store to redisstore. Everything is in the tests.

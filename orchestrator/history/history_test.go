@@ -58,7 +58,7 @@ func mixes() []mix {
 		{"everything, and a sweep of the pins of dead nodes", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.sweep = true, true, true, true })},
 		{"writes refused while reads work, and a majority that vouches", with(func(f *faults) { f.empty, f.rollBack, f.deny, f.trust = true, true, true, true })},
 		{"a unanswered node", with(func(f *faults) { f.empty, f.rollBack, f.unanswered = true, true, true })},
-		{"everything, and a store's clock that is set back", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.stepBack = true, true, true, true })},
+		{"everything, and a store's clock that is set", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.setClock = true, true, true, true })},
 	}
 }
 
@@ -164,6 +164,7 @@ func TestHarnessFindsBrokenPlacement(t *testing.T) {
 		{plainNX, func(seed uint64) trial { return newTrial(seed, faults{}) }},
 		{plainSet, func(seed uint64) trial { return newTrial(seed, ordinary()) }},
 		{writesDenied, func(seed uint64) trial { return newTrial(seed, faults{deny: true, empty: true}) }},
+		{markerStays, func(seed uint64) trial { return newTrial(seed, faults{setClock: true, suspect: true}) }},
 		{noNonce, func(seed uint64) trial { return trial{seed: seed, actions: lostMove(seed)} }},
 		{notProlonged, func(seed uint64) trial { return trial{seed: seed, actions: lapsed(seed)} }},
 		{notCompared, func(seed uint64) trial { return trial{seed: seed, actions: swept(seed)} }},

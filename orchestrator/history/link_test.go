@@ -159,7 +159,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, erro
 
 // known is what a fresh claim must be above: what anybody was told of, or its maker where clocks differ.
 func (l *link) known(c *caller) pin.Fence {
-	if !l.world.faults.skew && !l.world.faults.stepBack || c.signaling == nil {
+	if !l.world.faults.skew && !l.world.faults.setClock || c.signaling == nil {
 		return l.world.record.known()
 	}
 	c.signaling.mu.Lock()

@@ -172,7 +172,7 @@ func claimTwice(t *testing.T, server storetest.Server, clocks ...time.Time) *rec
 			t.Fatal(err)
 		}
 		everybody, cfg := stillCluster(), orchestrator.DefaultConfig()
-		cfg.StoreBudget, cfg.Clock = 20*time.Second, func() time.Time { return clock }
+		cfg.StoreBudget, cfg.StoreClock = 20*time.Second, func() time.Time { return clock }
 		orch := orchestrator.New(&watched{Store: store, record: r}, everybody, everybody, cfg, quiet)
 		ctx := context.WithValue(t.Context(), askedKey{}, asked{who: fmt.Sprintf("signaling-%d", i), what: kindPlace, began: clocks[0]})
 		if _, err := orch.Place(ctx, room, headroom.Room{}); err != nil {

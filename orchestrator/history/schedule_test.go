@@ -32,7 +32,7 @@ type faults struct {
 	skew       bool // of signaling nodes; they jump
 	deny       bool // the store refuses writes and answers reads
 	unanswered bool // media nodes answer nothing
-	stepBack   bool // the store's clock is set back
+	setClock   bool // the store's is set back, or ahead for a while
 }
 
 // act is a step's kind.
@@ -60,6 +60,7 @@ const (
 	actDeny         act = "store refuses writes"
 	actMute         act = "node unanswered"
 	actStepBack     act = "store's clock set back"
+	actStepAhead    act = "store's clock ahead"
 )
 
 type action struct {
@@ -110,7 +111,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.sweep, []act{actSweep, actSweep, actSweep}},
 		{f.deny, []act{actDeny, actDeny}},
 		{f.unanswered, []act{actMute, actMute}},
-		{f.stepBack, []act{actStepBack, actStepBack}},
+		{f.setClock, []act{actStepBack, actStepAhead, actStepAhead}},
 	} {
 		if more.on {
 			acts = append(acts, more.acts...)
@@ -248,5 +249,11 @@ func (w *world) run(a action) {
 		s.unanswered.Add(-1)
 	case actStepBack:
 		w.stepBack(c.between(time.Second, time.Hour))
+	case actStepAhead:
+		by := c.between(time.Hour, 24*time.Hour)
+		w.stepBack(-by)
+		w.store.expire()
+		_ = c.pause(ctx, a.long)
+		w.stepBack(by)
 	}
 }

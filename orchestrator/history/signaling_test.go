@@ -47,12 +47,12 @@ func newSignalingNode(w *world, name string) *signalingNode {
 	cfg := orchestrator.DefaultConfig()
 	switch {
 	case w.faults.skew:
-		cfg.Clock = skewed(w.seed, name)
-	case w.faults.stepBack:
+		cfg.StoreClock = skewed(w.seed, name)
+	case w.faults.setClock:
 		sum := fnv.New64a()
 		_, _ = sum.Write([]byte(name)) // Never an error.
 		e.link.lag = time.Duration(rand.New(rand.NewPCG(w.seed, sum.Sum64())).Int64N(int64(30 * time.Second)))
-		cfg.Clock = func() time.Time { return w.storeTime(time.Now(), e.link.lag) }
+		cfg.StoreClock = func() time.Time { return w.storeTime(time.Now(), e.link.lag) }
 	}
 	e.orch = orchestrator.New(e.link, e, e, cfg, quiet)
 	e.look()

@@ -21,6 +21,7 @@ const (
 	plainNX      broken = "the claim overwrites"
 	notCompared  broken = "a removal does not compare"
 	notProlonged broken = "a pin may expire while its room opens"
+	markerStays  broken = "all pins expire, and the incarnation goes on"
 	writesDenied broken = "a write that is refused takes effect"
 )
 
@@ -111,6 +112,18 @@ func (s *store) forget() {
 	s.memory = 0
 	s.lost()
 	s.record.lose("the store restarted empty", value{}, s.record.now(), s.record.now())
+}
+
+// expire is a clock that is set forward by over an hour.
+func (s *store) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(value{})
+	if s.broken != markerStays {
+		s.memory = 0
+	}
+	s.lost()
+	s.record.lose("all pins expired", value{}, s.record.now(), s.record.now())
 }
 
 // rollBack is a failover to a replica that lacks the last d.

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,8 @@ type Cluster struct {
 	reannounce chan struct{} // capacity 1
 	crash      chan struct{} // tests: end without leaving
 
+	lookup lookup // tests give no answer
+
 	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport // tests cut sockets off
 	running chan struct{}
 	done    chan struct{}
@@ -95,7 +98,8 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 		members: newMembers(config.Node, log), logLimiter: loglimit.New(droppedLogsPerSecond, 1),
-		wrap: func(t memberlist.NodeAwareTransport) memberlist.Transport { return t },
+		lookup: net.DefaultResolver.LookupNetIP,
+		wrap:   func(t memberlist.NodeAwareTransport) memberlist.Transport { return t },
 	}
 	c.members.confirmDeaths = config.ConfirmDeaths
 	c.broadcasts.RetransmitMult = retransmitMult

@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"math/rand/v2"
+	"net"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -23,6 +26,8 @@ const (
 	peakFor = 5 * time.Minute
 
 	maxLastPeers = 8
+
+	lookupTimeout = 5 * time.Second
 )
 
 // peakMembership is the most members of peakFor.
@@ -96,20 +101,53 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
+// exchange asks all addresses at once: a dead one, or a name that no DNS server answers for, holds up no other.
+func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) int {
+	var joined atomic.Int64
+	var all sync.WaitGroup
 	for _, address := range addresses {
-		if ctx.Err() != nil {
-			return joined
-		}
-		c.survive("an exchange of states broke", func() {
-			n, err := list.Join([]string{address})
-			if err != nil {
-				c.log.Debug("seed not reached", "seed", address, "err", err)
-			}
-			joined += n
-		}, "with", address)
+		all.Go(func() {
+			c.survive("an exchange of states broke", func() {
+				resolved, err := c.lookup.resolve(ctx, address)
+				if err == nil {
+					var n int
+					n, err = list.Join(resolved)
+					joined.Add(int64(n))
+				}
+				if err != nil {
+					c.log.Debug("seed not reached", "seed", address, "err", err)
+				}
+			}, "with", address)
+		})
 	}
-	return joined
+	all.Wait()
+	return int(joined.Load())
+}
+
+// lookup returns the addresses of a host; network is "ip".
+type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// resolve returns all addresses of a seed's host. memberlist would look the name up twice, for 10 s each time, whether
+// or not the node ends meanwhile.
+func (l lookup) resolve(ctx context.Context, seed string) ([]string, error) {
+	host, port, err := net.SplitHostPort(seed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return []string{seed}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := l(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	resolved := make([]string, len(found))
+	for i, ip := range found {
+		resolved[i] = net.JoinHostPort(ip.Unmap().String(), port)
+	}
+	return resolved, nil
 }
 
 func (c *Cluster) present() int {

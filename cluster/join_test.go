@@ -1,10 +1,16 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // A node that loses half of the others remembers their addresses until they are back or peakFor has passed.
@@ -58,6 +64,43 @@ func TestWhoReachesNobodyIsTold(t *testing.T) {
 		at = at.Add(look.after * time.Second)
 		if got := u.due(look.present, at); got != look.due {
 			t.Errorf("at %v with %d: %t, want %t", at.Unix(), look.present, got, look.due)
+		}
+	}
+}
+
+// TestSeedsWithoutDNSAreAskedAtOnce: with a DNS server that never answers, four seeds take no longer than one, and the end of the
+// node ends the look-ups.
+func TestSeedsWithoutDNSAreAskedAtOnce(t *testing.T) {
+	seeds := []string{"a.example.org:7946", "b.example.org:7946", "c.example.org:7946", "d.example.org:7946"}
+	for name, row := range map[string]struct{ endsAfter, most time.Duration }{
+		"given up":      {time.Hour, lookupTimeout},
+		"the node ends": {time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &Cluster{config: Config{Panics: panics.New()}, log: slog.New(slog.DiscardHandler)}
+				c.lookup = func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), row.endsAfter)
+				defer cancel()
+				begun := time.Now()
+				if n := c.exchange(ctx, nil, seeds); n != 0 {
+					t.Errorf("%d seeds without an address are joined", n)
+				}
+				if took := time.Since(begun); took > row.most {
+					t.Errorf("it takes %v, want %v at most", took, row.most)
+				}
+			})
+		})
+	}
+}
+
+func TestSeedsWithAddressesAreNotLookedUp(t *testing.T) {
+	for _, seed := range []string{"192.0.2.1:7946", "[2001:db8::1]:7946"} {
+		if got, err := lookup(nil).resolve(t.Context(), seed); err != nil || len(got) != 1 || got[0] != seed {
+			t.Errorf("%s is resolved to %v, %v", seed, got, err)
 		}
 	}
 }

@@ -38,13 +38,15 @@ type master struct {
 	log    *slog.Logger
 	panics *panics.Guard
 	warned atomic.Bool
-	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // key; nil: unknown
-	cold   atomic.Bool            // the last ping failed
-	silent atomic.Bool            // its incarnation was not to be had
-	left   atomic.Bool            // the Cluster lists it no more
-	claims batcher
-	clock  clock
+	// Else each new connection would say it.
+	warnedOfACL atomic.Bool
+	run         atomic.Pointer[string]
+	marker      atomic.Pointer[string] // key; nil: unknown
+	cold        atomic.Bool            // the last ping failed
+	silent      atomic.Bool            // its incarnation was not to be had
+	left        atomic.Bool            // the Cluster lists it no more
+	claims      batcher
+	clock       clock
 }
 
 var errBroke = errors.New("the store's reply broke its reading")
@@ -64,6 +66,7 @@ func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 		return err
 	}
 	m.run.Store(&run)
+	m.warnOfACL(info.Err())
 	m.warnOfEviction(info.Val())
 	m.clock.learn(now)
 	return nil
@@ -76,6 +79,14 @@ func (m *master) warnOfEviction(info string) {
 		if found && policy != "noeviction" && !m.warned.Swap(true) {
 			m.log.Warn("the store may throw pins away on its own, and rooms would split: set maxmemory-policy noeviction", "policy", policy)
 		}
+	}
+}
+
+// warnOfACL warns once of a user that may not run INFO.
+func (m *master) warnOfACL(err error) {
+	if redis.HasErrorPrefix(err, "NOPERM") && !m.warnedOfACL.Swap(true) {
+		m.log.Warn("the store's user may not run INFO, so that a failover or a restart of the store is taken for a quiet moment, and rooms may split: "+
+			"allow it with ACL SETUSER and +info", "error", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"bytes"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -80,4 +81,56 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 			t.Errorf("with %s the log says %q", policy, said.String())
 		}
 	}
+}
+
+// The documented rights suffice, and a user without INFO is told of in the log, once.
+func TestAMissingRightIsWarnedOf(t *testing.T) {
+	fleet := storetest.StartAlone(t)
+	ctx := t.Context()
+	for rights, warns := range map[string]bool{"+@all -@dangerous": true, "+@all -@dangerous +info": false} {
+		user := append([]any{"ACL", "SETUSER", "holdfast", "reset", "on", ">password", "~holdfast:*"}, anys(strings.Fields(rights))...)
+		if err := fleet.Raw.Do(ctx, user...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := fleet.Raw.Do(ctx, "ACL", "LOG", "RESET").Err(); err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(patient(fleet.Server).URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.User = url.UserPassword("holdfast", "password")
+		var said bytes.Buffer
+		store, err := Open(at.String(), slog.New(slog.NewTextHandler(&said, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := storetest.At("a", 1000, 1)
+		if _, _, err := store.Claim(ctx, "r", a, ""); err != nil {
+			t.Errorf("%s: claim: %v", rights, err)
+		}
+		store.warm(ctx)
+		if _, err := store.Incarnations(ctx); err != nil {
+			t.Errorf("%s: incarnations: %v", rights, err)
+		}
+		_ = store.Close()
+		want := 0
+		if warns {
+			want = 1
+		}
+		if n := strings.Count(said.String(), "may not run INFO"); n != want {
+			t.Errorf("%s: the log says it %d times, want %d: %s", rights, n, want, said.String())
+		}
+		refused, err := fleet.Raw.Do(ctx, "ACL", "LOG").Slice()
+		if err != nil || (len(refused) > 0) != warns {
+			t.Errorf("%s: the store refused %v, %v", rights, refused, err)
+		}
+	}
+}
+
+func anys(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
 }

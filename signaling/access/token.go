@@ -1,8 +1,12 @@
 package access
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -31,8 +35,8 @@ type video struct {
 	CanSubscribe      *bool    `json:"canSubscribe,omitempty"`
 	CanPublishData    *bool    `json:"canPublishData,omitempty"`
 	Hidden            bool     `json:"hidden,omitempty"`
-	ExpectedSize      int      `json:"expectedSize,omitempty"`
-	MaxParticipants   int      `json:"maxParticipants,omitempty"`
+	ExpectedSize      integer  `json:"expectedSize,omitempty"`
+	MaxParticipants   integer  `json:"maxParticipants,omitempty"`
 
 	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
 	CanWatch             bool `json:"canWatch,omitempty"`
@@ -40,6 +44,22 @@ type video struct {
 	Check                bool `json:"check,omitempty"`
 	ClusterAdmin         bool `json:"clusterAdmin,omitempty"`
 }
+
+// integer may be written 5, 5.0 or 5e0: some libraries write every number as a float.
+type integer int
+
+// UnmarshalJSON returns an error that encoding/json completes with the claim's name.
+func (i *integer) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || n != math.Trunc(n) || math.Abs(n) > maxInteger {
+		return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40s", text), Type: reflect.TypeFor[int]()}
+	}
+	*i = integer(n)
+	return nil
+}
+
+// Larger ones are not exact in a float.
+const maxInteger = 1 << 53
 
 type claims struct {
 	jwt.RegisteredClaims
@@ -61,8 +81,8 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
-			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, CanMessage: g.CanMessage, ExpectedSize: g.ExpectedSize,
-			MaxParticipants: g.MaxParticipants, Check: g.Check, ClusterAdmin: g.ClusterAdmin,
+			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, CanMessage: g.CanMessage, ExpectedSize: integer(g.ExpectedSize),
+			MaxParticipants: integer(g.MaxParticipants), Check: g.Check, ClusterAdmin: g.ClusterAdmin,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -114,6 +134,9 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
 		return Grant{}, fmt.Errorf("%w: it has no time at which it expires (exp)", ErrUnfit)
 	case err != nil:
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return Grant{}, fmt.Errorf("%w: its %s is %s, and must be of type %s", ErrUnfit, wrong.Field, wrong.Value, wrong.Type)
+		}
 		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
 	return c.grant()
@@ -160,8 +183,8 @@ func (v *video) read(g *Grant) error {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
 	if v.Room != "" { // else it would bind any room
-		g.MaxParticipants = min(max(v.MaxParticipants, 0), maxMaxParticipants)
-		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
+		g.MaxParticipants = min(max(int(v.MaxParticipants), 0), maxMaxParticipants)
+		g.ExpectedSize = min(max(int(v.ExpectedSize), 0), maxExpectedSize)
 	}
 	return nil
 }

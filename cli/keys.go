@@ -85,6 +85,10 @@ func (c *keysShowCommand) Run(s streams) error {
 
 // change replaces the file's lines by others that are good keys, in one step, and names them.
 func (c *keysFile) change(s streams, edit func(lines []string) ([]string, error)) error {
+	// A link would be replaced, not followed, and the new file would get the rights of what the link names.
+	if info, err := os.Lstat(c.File); err == nil && !info.Mode().IsRegular() {
+		return faults(fmt.Errorf("%s is no regular file: name the file itself, not a symbolic link to it", c.File))
+	}
 	text, err := readKeyFile(c.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -90,6 +90,27 @@ func TestAFileOfKeysKeepsItsOwner(t *testing.T) {
 	}
 }
 
+// Who may write the directory could else have root give a file of keys the rights of another file.
+func TestALinkToAFileOfKeysIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.key")
+	if code, _, said := exec(t, nil, "keys", "new", file); code != exitDone {
+		t.Fatal(said)
+	}
+	link := file + ".link"
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, said := exec(t, nil, "keys", "new", link); code != exitUsage || !strings.Contains(said, "symbolic link") {
+		t.Errorf("a change by a link ends with %d: %s", code, said)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+	if code, _, said := exec(t, nil, "keys", "show", link); code != exitDone {
+		t.Errorf("a link cannot be shown: %d, %s", code, said)
+	}
+}
+
 func TestAPIKeysAreRotated(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "api.keys")
 	for _, row := range []struct{ args, want string }{

@@ -211,7 +211,8 @@ func (s *sentinels) follow(address string, epoch int64) {
 	for conn := range s.conns {
 		if conn.address != address {
 			delete(s.conns, conn)
-			go conn.Conn.Close() //nolint:errcheck // TLS may wait to say goodbye
+			// TLS may wait to say goodbye.
+			go conn.Conn.Close()
 		}
 	}
 }
@@ -251,7 +252,8 @@ func (s *sentinels) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.master != address {
-		go conn.Close() //nolint:errcheck // TLS may wait to say goodbye
+		// TLS may wait to say goodbye.
+		go conn.Close()
 		return broken(errDemoted), nil
 	}
 	c := &masterConn{Conn: conn, of: s, address: address}

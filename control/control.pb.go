@@ -912,8 +912,11 @@ type Peer struct {
 	Silenced         uint32                 `protobuf:"varint,10,opt,name=silenced,proto3" json:"silenced,omitempty"`                                            // sources that a moderator muted and the peer has not unmuted since; bits as of Attach.sources
 	Moderator        bool                   `protobuf:"varint,11,opt,name=moderator,proto3" json:"moderator,omitempty"`                                          // runs the room
 	ScreenAudio      bool                   `protobuf:"varint,12,opt,name=screen_audio,json=screenAudio,proto3" json:"screen_audio,omitempty"`                   // the screen is shared with its sound
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// When the grant to run the room was last given or taken back, by the owner's clock; the latest
+	// counts. 0: never; moderator is what the token says.
+	GrantJudgedUnixMs int64 `protobuf:"varint,13,opt,name=grant_judged_unix_ms,json=grantJudgedUnixMs,proto3" json:"grant_judged_unix_ms,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
@@ -1028,6 +1031,13 @@ func (x *Peer) GetScreenAudio() bool {
 		return x.ScreenAudio
 	}
 	return false
+}
+
+func (x *Peer) GetGrantJudgedUnixMs() int64 {
+	if x != nil {
+		return x.GrantJudgedUnixMs
+	}
+	return 0
 }
 
 // Offer is an SDP offer of the client. A fresh peer connection answers an offer
@@ -3860,6 +3870,7 @@ type HeldRoom struct {
 	PacketsForwarded    uint64                 `protobuf:"varint,4,opt,name=packets_forwarded,json=packetsForwarded,proto3" json:"packets_forwarded,omitempty"`
 	PacketsDropped      uint64                 `protobuf:"varint,5,opt,name=packets_dropped,json=packetsDropped,proto3" json:"packets_dropped,omitempty"` // packets that should have been forwarded and were not
 	EgressBitsPerSecond uint64                 `protobuf:"varint,6,opt,name=egress_bits_per_second,json=egressBitsPerSecond,proto3" json:"egress_bits_per_second,omitempty"`
+	Size                *RoomSize              `protobuf:"bytes,7,opt,name=size,proto3" json:"size,omitempty"` // an older node does not tell it
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -3936,6 +3947,90 @@ func (x *HeldRoom) GetEgressBitsPerSecond() uint64 {
 	return 0
 }
 
+func (x *HeldRoom) GetSize() *RoomSize {
+	if x != nil {
+		return x.Size
+	}
+	return nil
+}
+
+// RoomSize is what a room costs a node, for whoever has to place it.
+type RoomSize struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	People        uint32                 `protobuf:"varint,1,opt,name=people,proto3" json:"people,omitempty"`           // who is expected included
+	Cameras       uint32                 `protobuf:"varint,2,opt,name=cameras,proto3" json:"cameras,omitempty"`         // on; screens count
+	Microphones   uint32                 `protobuf:"varint,3,opt,name=microphones,proto3" json:"microphones,omitempty"` // on; the sound of screens counts
+	Expected      uint32                 `protobuf:"varint,4,opt,name=expected,proto3" json:"expected,omitempty"`       // people, as said when the room opened
+	Egress        *Egress                `protobuf:"bytes,5,opt,name=egress,proto3" json:"egress,omitempty"`            // as last told; absent before it was measured
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoomSize) Reset() {
+	*x = RoomSize{}
+	mi := &file_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoomSize) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoomSize) ProtoMessage() {}
+
+func (x *RoomSize) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoomSize.ProtoReflect.Descriptor instead.
+func (*RoomSize) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *RoomSize) GetPeople() uint32 {
+	if x != nil {
+		return x.People
+	}
+	return 0
+}
+
+func (x *RoomSize) GetCameras() uint32 {
+	if x != nil {
+		return x.Cameras
+	}
+	return 0
+}
+
+func (x *RoomSize) GetMicrophones() uint32 {
+	if x != nil {
+		return x.Microphones
+	}
+	return 0
+}
+
+func (x *RoomSize) GetExpected() uint32 {
+	if x != nil {
+		return x.Expected
+	}
+	return 0
+}
+
+func (x *RoomSize) GetEgress() *Egress {
+	if x != nil {
+		return x.Egress
+	}
+	return nil
+}
+
 type HeldPeer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3950,7 +4045,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4057,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4070,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -4036,7 +4131,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4143,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4156,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -4122,7 +4217,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4134,7 +4229,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4147,7 +4242,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SlotState) GetMid() string {
@@ -4275,7 +4370,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4287,7 +4382,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4300,7 +4395,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4399,7 +4494,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4411,7 +4506,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4424,7 +4519,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4457,7 +4552,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4564,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4577,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4503,7 +4598,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4610,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4623,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4563,7 +4658,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4575,7 +4670,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4588,7 +4683,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4621,7 +4716,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4633,7 +4728,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4646,7 +4741,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4668,7 +4763,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4775,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4788,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -4738,7 +4833,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +4845,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +4858,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -4817,7 +4912,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4829,7 +4924,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4842,7 +4937,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -4865,7 +4960,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4877,7 +4972,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4890,7 +4985,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -4940,7 +5035,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4952,7 +5047,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4965,7 +5060,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -4998,7 +5093,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5010,7 +5105,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5023,7 +5118,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{64}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -5050,7 +5145,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +5157,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5075,7 +5170,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{65}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -5137,7 +5232,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5244,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5257,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{66}
+	return file_control_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -5233,7 +5328,7 @@ const file_control_proto_rawDesc = "" +
 	"onlyIfHere\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xed\x02\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\x9e\x03\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -5249,7 +5344,8 @@ const file_control_proto_rawDesc = "" +
 	"\bsilenced\x18\n" +
 	" \x01(\rR\bsilenced\x12\x1c\n" +
 	"\tmoderator\x18\v \x01(\bR\tmoderator\x12!\n" +
-	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\"\xe0\x01\n" +
+	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\x12/\n" +
+	"\x14grant_judged_unix_ms\x18\r \x01(\x03R\x11grantJudgedUnixMs\"\xe0\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
@@ -5430,14 +5526,21 @@ const file_control_proto_rawDesc = "" +
 	"RoomsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x123\n" +
-	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\x8a\x02\n" +
+	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\xbd\x02\n" +
 	"\bHeldRoom\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x123\n" +
 	"\x05peers\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldPeerR\x05peers\x12+\n" +
 	"\x11packets_forwarded\x18\x04 \x01(\x04R\x10packetsForwarded\x12'\n" +
 	"\x0fpackets_dropped\x18\x05 \x01(\x04R\x0epacketsDropped\x123\n" +
-	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\"\xbf\x01\n" +
+	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\x121\n" +
+	"\x04size\x18\a \x01(\v2\x1d.holdfast.control.v1.RoomSizeR\x04size\"\xaf\x01\n" +
+	"\bRoomSize\x12\x16\n" +
+	"\x06people\x18\x01 \x01(\rR\x06people\x12\x18\n" +
+	"\acameras\x18\x02 \x01(\rR\acameras\x12 \n" +
+	"\vmicrophones\x18\x03 \x01(\rR\vmicrophones\x12\x1a\n" +
+	"\bexpected\x18\x04 \x01(\rR\bexpected\x123\n" +
+	"\x06egress\x18\x05 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\xbf\x01\n" +
 	"\bHeldPeer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x1a\n" +
@@ -5612,7 +5715,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -5669,23 +5772,24 @@ var file_control_proto_goTypes = []any{
 	(*RoomsRequest)(nil),    // 52: holdfast.control.v1.RoomsRequest
 	(*RoomsReply)(nil),      // 53: holdfast.control.v1.RoomsReply
 	(*HeldRoom)(nil),        // 54: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),        // 55: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 56: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 57: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 58: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 59: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 60: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 61: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 62: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 63: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 64: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 65: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 66: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 67: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 68: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 69: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 70: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 71: holdfast.control.v1.ModerateReply
+	(*RoomSize)(nil),        // 55: holdfast.control.v1.RoomSize
+	(*HeldPeer)(nil),        // 56: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 57: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 58: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 59: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 60: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 61: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 62: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 63: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 64: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 65: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 66: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 67: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 68: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 69: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 70: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 71: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 72: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -5756,43 +5860,45 @@ var file_control_proto_depIdxs = []int32{
 	6,  // 65: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
 	54, // 66: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
 	6,  // 67: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	55, // 68: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	56, // 69: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	57, // 70: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	58, // 71: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	59, // 72: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 73: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 74: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 75: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 76: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 77: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 78: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 79: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 80: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	50, // 81: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	52, // 82: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	60, // 83: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	62, // 84: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	68, // 85: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	70, // 86: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	64, // 87: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	66, // 88: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	48, // 89: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	24, // 90: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	51, // 91: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	53, // 92: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	61, // 93: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	63, // 94: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	69, // 95: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	71, // 96: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	65, // 97: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	67, // 98: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	49, // 99: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	90, // [90:100] is the sub-list for method output_type
-	80, // [80:90] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	56, // 68: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	55, // 69: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
+	9,  // 70: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
+	57, // 71: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	58, // 72: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	59, // 73: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	60, // 74: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 75: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 76: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 77: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 78: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 79: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 80: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 81: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 82: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	50, // 83: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	52, // 84: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	61, // 85: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	63, // 86: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	69, // 87: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	71, // 88: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	65, // 89: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	67, // 90: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	48, // 91: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	24, // 92: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	51, // 93: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	53, // 94: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	62, // 95: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	64, // 96: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	70, // 97: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	72, // 98: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	66, // 99: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	68, // 100: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	49, // 101: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	92, // [92:102] is the sub-list for method output_type
+	82, // [82:92] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5846,7 +5952,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   67,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

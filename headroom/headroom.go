@@ -49,6 +49,14 @@ func Expect(people int) Room {
 	return Room{People: people, Cameras: people, Microphones: people}
 }
 
+// AtLeast adds missing people with everything on.
+func (r Room) AtLeast(people int) Room {
+	if missing := min(people, MaxPeople) - r.People; missing > 0 {
+		r.People, r.Cameras, r.Microphones = r.People+missing, r.Cameras+missing, r.Microphones+missing
+	}
+	return r
+}
+
 // Cost is what the room sends. One alone is charged as two.
 func (r Room) Cost() Egress {
 	if r.Measured {

@@ -35,7 +35,7 @@ func keep(entry, known *control.Peer) {
 	if entry.GetHandRaisedUnixMs() == 0 {
 		entry.HandRaisedUnixMs = known.GetHandRaisedUnixMs()
 	}
-	entry.Moderator = entry.GetModerator() || known.GetModerator()
+	heedGrant(entry, known)
 	entry.Silenced |= known.GetSilenced()
 	for _, source := range forward.Sources() {
 		if entry.GetSilenced()&bitOf(source) != 0 {
@@ -44,12 +44,25 @@ func keep(entry, known *control.Peer) {
 	}
 }
 
+// heed takes over a later word about a peer's grant, of its own signaling node or of others.
+func (r *room) heed(p *peer, known *control.Peer) {
+	if known.GetIdentity() != p.entry.GetIdentity() {
+		return
+	}
+	entry := rosterCopy(p.entry)
+	heedGrant(entry, known)
+	if r.renew(p, entry) {
+		r.tell(p)
+	}
+}
+
 // recall restores a peer from others' memory, if its node and signaling node are new.
 func (r *room) recall(p *peer, known *control.Peer) {
+	r.heed(p, known)
 	// Nearly always all: each arrival remembers everybody.
 	has := p.entry
 	if p.judged || has.GetHidden() || (known.GetHandRaisedUnixMs() == 0 || has.GetHandRaisedUnixMs() != 0) &&
-		(!known.GetModerator() || has.GetModerator()) && known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {
+		known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {
 		return
 	}
 	entry, before := rosterCopy(p.entry), p.entry.GetSilenced()

@@ -76,19 +76,36 @@ func (r *room) judge(p *peer, act control.Act) bool {
 	switch act {
 	case control.Act_ACT_LOWER_HAND:
 		entry.HandRaisedUnixMs = 0
+		p.judged = true
 	case control.Act_ACT_GRANT:
-		entry.Moderator = true
-		delete(r.demoted, p.id)
+		r.setGrant(entry, true)
 	case control.Act_ACT_GIVE_UP:
-		entry.Moderator = false
-		if len(r.demoted) < maxRemoved {
-			r.demoted[p.id] = true
-		}
+		r.setGrant(entry, false)
 	case control.Act_ACT_MUTE, control.Act_ACT_ASK_UNMUTE, control.Act_ACT_UNSPECIFIED:
 		return false
 	}
-	p.judged = true
 	return r.renew(p, entry)
+}
+
+// setGrant gives or takes back the grant of an entry that nobody has yet, later than any former change.
+func (r *room) setGrant(entry *control.Peer, moderator bool) {
+	entry.Moderator, entry.GrantJudgedUnixMs = moderator, max(time.Now().UnixMilli(), entry.GetGrantJudgedUnixMs()+1)
+	id := forward.PeerID(entry.GetId())
+	if moderator {
+		delete(r.demoted, id)
+	} else if len(r.demoted) < maxRemoved {
+		r.demoted[id] = entry.GetGrantJudgedUnixMs()
+	}
+}
+
+// heedGrant changes an entry that nobody has yet to the later of two words about the grant. Of two tokens, either is enough.
+func heedGrant(entry, other *control.Peer) {
+	switch mine, theirs := entry.GetGrantJudgedUnixMs(), other.GetGrantJudgedUnixMs(); {
+	case theirs > mine:
+		entry.Moderator, entry.GrantJudgedUnixMs = other.GetModerator(), theirs
+	case theirs == 0 && mine == 0:
+		entry.Moderator = entry.GetModerator() || other.GetModerator()
+	}
 }
 
 // muteBy mutes for a moderator; only the peer itself unmutes.

@@ -248,3 +248,39 @@ func TestWhatWasTakenBackStaysSo(t *testing.T) {
 		t.Error("he comes back after the grace time, and runs the room")
 	}
 }
+
+// Who was told elsewhere not to run the room any more does not run it here by an earlier token, whoever arrives first; what was
+// decided here since counts more than what others remember.
+func TestATakenBackGrantIsRememberedByOthers(t *testing.T) {
+	s := newStage(t, "two")
+	byToken := func(a *control.Attach) { a.Peer.Moderator = true }
+	remembers := func(moderator bool, at int64) func(*control.Attach) {
+		return func(a *control.Attach) {
+			a.Expected = []*control.Peer{{Id: "bob", Identity: "bob", Name: "bob", Moderator: moderator, GrantJudgedUnixMs: at}}
+		}
+	}
+	s.attach("room", "alice", 1, remembers(false, 5))
+	if _, attached := s.attach("room", "bob", 1, byToken); attached.GetRoster()[1].GetModerator() {
+		t.Error("he comes after who remembers it, and runs the room")
+	}
+	if _, attached := s.attach("room", "bob", 2, byToken); attached.GetRoster()[1].GetModerator() {
+		t.Error("he attaches again, and runs the room")
+	}
+
+	s = newStage(t, "three")
+	bob, _ := s.attach("room", "bob", 1, byToken)
+	bob.raise(true)
+	bob.updated("bob", handUp)
+	s.attach("room", "alice", 1, remembers(false, 5))
+	if p := bob.updated("bob", func(p *control.Peer) bool { return !p.GetModerator() }); !handUp(p) || p.GetGrantJudgedUnixMs() != 5 {
+		t.Errorf("he came before who remembers it, and is %v", p)
+	}
+	s.moderate(&control.ModerateRequest{Act: control.Act_ACT_GRANT, Peer: "bob"})
+	granted := bob.updated("bob", func(p *control.Peer) bool { return p.GetModerator() })
+	_, attached := s.attach("room", "carol", 1, remembers(false, 6))
+	for _, p := range attached.GetRoster() {
+		if p.GetId() == "bob" && (!p.GetModerator() || p.GetGrantJudgedUnixMs() != granted.GetGrantJudgedUnixMs()) {
+			t.Errorf("an old memory takes the grant back: %v", p)
+		}
+	}
+}

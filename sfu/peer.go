@@ -39,7 +39,7 @@ type peer struct {
 	reofferedAt      time.Time
 	telling          bool
 	unmuted          uint32    // sources it unmuted here
-	judged           bool      // changed here: others' memory is older
+	judged           bool      // hand or mutes changed here: others' memory is older
 	askedAt          time.Time // to unmute
 	came             bool      // from another node
 	chatFrom         uint64    // the last line before it came or was expected
@@ -79,6 +79,7 @@ func rosterCopy(entry *control.Peer) *control.Peer {
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),
 		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
 		ScreenAudio: entry.GetScreenAudio(), HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
+		GrantJudgedUnixMs: entry.GetGrantJudgedUnixMs(),
 	}
 }
 
@@ -86,5 +87,6 @@ func sameEntry(a, b *control.Peer) bool {
 	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
 		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
 		a.GetScreenShared() == b.GetScreenShared() && a.GetScreenAudio() == b.GetScreenAudio() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
-		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator()
+		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator() &&
+		a.GetGrantJudgedUnixMs() == b.GetGrantJudgedUnixMs()
 }

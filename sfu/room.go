@@ -93,10 +93,10 @@ type room struct {
 	arrival    arrival
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
-	left       map[forward.PeerID]bool // in the first grace time: not expected back
-	removed    map[forward.PeerID]bool // by an operator; at most maxRemoved
-	demoted    map[forward.PeerID]bool // gave the grant up here: earlier tokens do not count; at most maxRemoved
-	emptySince time.Time               // zero: somebody is here
+	left       map[forward.PeerID]bool  // in the first grace time: not expected back
+	removed    map[forward.PeerID]bool  // by an operator; at most maxRemoved
+	demoted    map[forward.PeerID]int64 // when the grant was taken back, in Unix milliseconds: earlier words do not count; at most maxRemoved
+	emptySince time.Time                // zero: somebody is here
 	ending     *control.PeerEvent
 	endNow     bool
 	linger     time.Duration // of connections after the loop
@@ -111,7 +111,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		opened: now, cost: a.cost(), least: a.least(), people: a.people(),
 		chatters: connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
 		reactors: connlimit.NewKeyedLimiter(reactPerSecond, reactBurst, n.cfg.Limits.PeersPerRoom),
-		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, demoted: map[forward.PeerID]bool{}, emptySince: now,
+		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, demoted: map[forward.PeerID]int64{}, emptySince: now,
 	}
 	if a.request.GetUnreserved() {
 		r.cost, r.least = headroom.Egress{}, headroom.Egress{}

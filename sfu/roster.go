@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
@@ -67,9 +68,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	resumed := known && p.mediaLives()
 	if known {
 		r.supersede(p)
-		if a.entry.GetModerator() && !r.demoted[p.id] && r.judge(p, control.Act_ACT_GRANT) {
-			r.tell(p)
-		}
+		r.heed(p, a.entry)
 	} else {
 		p = r.welcome(a)
 	}
@@ -122,9 +121,7 @@ func (r *room) welcome(a attachment) *peer {
 		r.arrivals++
 		p = &peer{id: id, joined: r.arrivals, chatFrom: r.chatSeq}
 	}
-	if r.demoted[id] {
-		a.entry.Moderator, p.judged = false, true
-	}
+	heedGrant(a.entry, &control.Peer{GrantJudgedUnixMs: r.demoted[id]}) // also of who was gone in between
 	p.entry, p.expected = a.entry, false
 	r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 	r.peers[id] = p
@@ -268,6 +265,20 @@ func (r *room) digestFor(viewer *peer) uint64 {
 	return r.digest
 }
 
+// size counts who is expected, and nobody hidden, as signaling nodes do for their clients' rooms.
+func (r *room) size() *control.RoomSize {
+	size := &control.RoomSize{Expected: uint32(min(max(r.people, 0), headroom.MaxPeople)), Egress: r.egress}
+	one := map[bool]uint32{true: 1}
+	for _, p := range r.peers {
+		if e := p.entry; !e.GetHidden() {
+			size.People++
+			size.Cameras += one[!e.GetVideoMuted()] + one[e.GetScreenShared()]
+			size.Microphones += one[!e.GetAudioMuted()] + one[e.GetScreenAudio()]
+		}
+	}
+	return size
+}
+
 // unplaced, unless nil, gets streams without a track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
@@ -277,7 +288,7 @@ func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) 
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
 	}
 	err := r.do(ctx, func() {
-		answer.Pin = control.PinProto(r.pin())
+		answer.Pin, answer.Size = control.PinProto(r.pin()), r.size()
 		for _, p := range r.peers {
 			if p.expected {
 				continue

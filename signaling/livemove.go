@@ -232,27 +232,46 @@ func (s *Server) pinOf(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	return found, nil
 }
 
+// costOf asks the room's media node, so that the answer is the same at every signaling node. If it does not tell, the clients here do.
 func (s *Server) costOf(ctx context.Context, room ring.RoomID, at pin.Pin) headroom.Room {
+	held, err := s.heldAt(ctx, room, at)
+	if err != nil {
+		s.log.Debug("cost of a room not known", "room", room, "node", at.Node, "error", err)
+	}
+	if held.GetSize() != nil {
+		return s.sizeOf(held.GetSize())
+	}
 	for _, local := range s.hub.PinnedTo(at.Boot) {
 		if local.Room == room && local.Expect.People > 0 {
 			return local.Expect
 		}
 	}
+	return headroom.Expect(len(held.GetPeers()))
+}
+
+// heldAt is nil if the node does not have the room.
+func (s *Server) heldAt(ctx context.Context, room ring.RoomID, at pin.Pin) (*control.HeldRoom, error) {
 	ctx, cancel := context.WithTimeout(ctx, movePatience)
 	defer cancel()
 	client, err := s.parts.Pool.Client(at.Control)
 	if err != nil {
-		return headroom.Room{}
+		return nil, err
 	}
 	reply, err := client.Rooms(ctx, &control.RoomsRequest{})
-	if err != nil {
-		s.log.Debug("cost of a room not known", "room", room, "node", at.Node, "error", err)
-		return headroom.Room{}
-	}
 	for _, held := range reply.GetRooms() {
 		if held.GetRoom() == string(room) {
-			return headroom.Expect(len(held.GetPeers()))
+			return held, nil
 		}
 	}
-	return headroom.Room{}
+	return nil, err
+}
+
+// sizeOf is the room as session.expect has it for the people of a token without a size.
+func (s *Server) sizeOf(size *control.RoomSize) headroom.Room {
+	room := headroom.Room{People: int(size.GetPeople()), Cameras: int(size.GetCameras()), Microphones: int(size.GetMicrophones()), Running: true}
+	room = room.AtLeast(max(int(size.GetExpected()), s.config.ExpectedSize))
+	if sent := size.GetEgress(); sent != nil {
+		room.Measured, room.Sent = true, sent.Value()
+	}
+	return room
 }

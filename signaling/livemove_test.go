@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -100,6 +101,31 @@ func TestAnOperatorMovesARoom(t *testing.T) {
 	e.Hub().Moved(t.Context(), "lobby", back)
 	if restart := waitFor[*wire.Restart](ada); restart.Live || restart.Epoch != firstEpoch+2 {
 		t.Errorf("after a death: %+v", restart)
+	}
+}
+
+// A move is judged by what the room's media node says of the room, whether or not the asked signaling node has clients in it.
+func TestAMoveCostsTheSameAtEverySignalingNode(t *testing.T) {
+	r, one, _, e := lobbyAndSpare(t)
+	other := r.signalingNode(func(c *Config) { c.Node = "signaling-2" })
+	e.join("lobby", "Ada")
+	one.set(func() {
+		one.size = &control.RoomSize{People: 3, Cameras: 1, Microphones: 3, Expected: 4, Egress: &control.Egress{BitsPerSecond: 5000, PacketsPerSecond: 6}}
+	})
+	r.placer.again = func(from pin.Pin) (pin.Pin, error) { return from, nil }
+	admin := r.mint(access.Operator("operator"), generous)
+	for _, at := range []*signalingNode{e, other} {
+		if got, text, _ := at.requestBody(http.MethodPost, "/api/v1/rooms/lobby/move", admin, `{}`); got != http.StatusOK {
+			t.Fatalf("%d %s", got, text)
+		}
+	}
+	r.placer.mu.Lock()
+	defer r.placer.mu.Unlock()
+	want := headroom.Room{
+		People: 4, Cameras: 2, Microphones: 4, Running: true, Measured: true, Sent: headroom.Egress{BitsPerSecond: 5000, PacketsPerSecond: 6},
+	}.AtLeast(e.config.ExpectedSize)
+	if got := r.placer.expects; len(got) != 2 || got[0] != want || got[1] != want {
+		t.Errorf("the room is moved as %+v, want twice %+v", got, want)
 	}
 }
 

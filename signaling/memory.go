@@ -50,15 +50,12 @@ func (s *session) setLimited(limited bool) {
 
 // expect is the room as known: people with what they have on, expected ones with everything, measured egress.
 func (s *session) expect() headroom.Room {
-	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
 	for _, p := range s.known.roster {
 		room.Cameras += ones(!p.GetVideoMuted(), p.GetScreenShared())
 		room.Microphones += ones(!p.GetAudioMuted(), p.GetScreenAudio())
 	}
-	if missing := said.People - room.People; missing > 0 {
-		room.People, room.Cameras, room.Microphones = said.People, room.Cameras+missing, room.Microphones+missing
-	}
+	room = room.AtLeast(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	if s.known.egress != nil {
 		room.Measured, room.Sent = true, s.known.egress.Value()
 	}

@@ -92,7 +92,7 @@ func TestTheGrantIsHandedOnAndSurvives(t *testing.T) {
 	r, one, two, e := lobbyAndSpare(t)
 	other := r.signalingNode(nil)
 	bob, joined := e.join("lobby", "Bob")
-	one.update("Bob", func(p *control.Peer) { p.Moderator = true })
+	one.update("Bob", func(p *control.Peer) { p.Moderator, p.GrantJudgedUnixMs = true, 7 })
 	if told := hear[*wire.PeerUpdated](bob); !told.Peer.Moderator {
 		t.Errorf("told %+v", told)
 	}
@@ -112,7 +112,7 @@ func TestTheGrantIsHandedOnAndSurvives(t *testing.T) {
 	other.Hub().Moved(t.Context(), "lobby", two.pin(firstEpoch+1))
 	hear[*wire.Restart](bob)
 	moderates()
-	if a := two.attached()[0].GetPeer(); !a.GetModerator() {
+	if a := two.attached()[0].GetPeer(); !a.GetModerator() || a.GetGrantJudgedUnixMs() != 7 {
 		t.Errorf("the next node is told %v", a)
 	}
 	// A token from before the grant: the node knows better.

@@ -35,6 +35,7 @@ type node struct {
 	older     bool            // from before the sound of screens, and takes in whoever attaches
 	expects   map[string]bool // peers that others expect there
 	holds     bool            // it has every room open
+	size      *control.RoomSize
 	drain     fakeDrain
 	outranked []*control.OutrankRequest
 	removals  []string // the peers that were to be removed
@@ -222,8 +223,10 @@ func (n *node) hear(p *fakePeer, m *control.PeerMessage) bool {
 }
 
 func (n *node) Rooms(context.Context, *control.RoomsRequest) (*control.RoomsReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return &control.RoomsReply{Node: string(n.id), Boot: string(n.boot), Rooms: []*control.HeldRoom{{
-		Room: "lobby", Pin: control.PinProto(n.pin(firstEpoch)), Peers: []*control.HeldPeer{{Id: "p-1", Identity: "ada"}},
+		Room: "lobby", Pin: control.PinProto(n.pin(firstEpoch)), Peers: []*control.HeldPeer{{Id: "p-1", Identity: "ada"}}, Size: n.size,
 	}}}, nil
 }
 

@@ -34,7 +34,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen), ScreenAudio: s.known.shares(wire.SourceScreenAudio),
-			Hidden: s.who.Hidden, Moderator: s.who.CanModerate,
+			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.own().GetGrantJudgedUnixMs(),
 			HandRaisedUnixMs: s.own().GetHandRaisedUnixMs(), Silenced: s.stillSilenced(),
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,

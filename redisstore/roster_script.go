@@ -6,7 +6,7 @@ package redisstore
 // roster.Outcome and the current settings of the door.
 //
 // A new pin's whole roster keeps the last owner's other people in fields @wait:<id> until they are put or the roster is
-// settled. Reservations lapse here, not by the clock alone: their people may be on their way. Seq keeps out late requests of
+// settled. A peer's reservation ends with its row, also if the peer has left before it had one. Others lapse here, not by the clock alone: their people may be on their way. Seq keeps out late requests of
 // a thawed server. The door's settings are "<version> <cap> <closed>"; the later version wins, so a store that forgot
 // gets them back. Such a door lets nobody in for 3 s. A leave is never ahead of the clock, which may have been set back.
 const rosterScript = `
@@ -14,7 +14,7 @@ local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KE
 if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end
 local seq, after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local whole, settled = after <= 0, after < 0
-local head = redis.pcall('HMGET', roster, '@pin', '@seq')
+local head = redis.pcall('HMGET', roster, '@pin', '@seq', '@began')
 if head.err then redis.call('DEL', roster) end
 local written = head[1] == ARGV[1] and tonumber(head[2]) or 0
 if written >= seq then return {1, ARGV[5]} end
@@ -48,11 +48,12 @@ for i = 7, last, 4 do
   redis.call('HSET', roster, id, who .. string.format('%.0f', since) .. ' ' .. name)
   redis.call('HDEL', roster, '@wait:' .. id)
   redis.call('ZREM', left, who .. name)
-  if reserved then redis.pcall('ZREM', admitted, string.sub(who, 1, -2)) end
+  if reserved then redis.pcall('ZREM', admitted, string.sub(who, 1, -2), who .. id) end
   before[id] = nil
 end
 for i = last + 1, #ARGV, 4 do
   redis.call('HDEL', roster, ARGV[i], '@wait:' .. ARGV[i])
+  if reserved then redis.pcall('ZREM', admitted, ARGV[i + 1] .. ARGV[i]) end
   leave(ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3])
   before[ARGV[i]] = nil
 end
@@ -71,6 +72,8 @@ redis.call('ZREMRANGEBYSCORE', left, '-inf', now - 3600000)
 redis.call('ZREMRANGEBYRANK', left, 0, -51)
 redis.call('EXPIRE', left, 3600)
 redis.call('HSET', roster, '@pin', ARGV[1], '@seq', ARGV[2])
+local began = head[3] or not head[1] and string.format('%.0f', now)
+if began then redis.call('HSET', roster, '@began', began) end
 redis.call('EXPIRE', roster, ARGV[4])
 local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born')
 if stands.err then return {1, ''} end

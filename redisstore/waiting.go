@@ -57,7 +57,7 @@ func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *
 		text = c.pin.Encode()
 	}
 	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), caps(e.Cap, e.Usual), "", 0, e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
-		text, int(pinTTL.Seconds()), wrongType, ones(e.Host), e.Name)
+		text, int(pinTTL.Seconds()), wrongType, ones(e.Host), e.Name, e.Peer)
 }
 
 // enteredBy sets door if there is a pin.
@@ -151,7 +151,7 @@ func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (w
 	if o.Closed != nil {
 		closed = strconv.Itoa(ones(*o.Closed))
 	}
-	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), caps(waitlist.NoCap, 0), o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed).Slice()
+	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), caps(waitlist.NoCap, 0), o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed, o.Peer).Slice()
 	if err != nil {
 		return waitlist.Door{}, fmt.Errorf("door of room %s: %w", room, err)
 	}
@@ -234,7 +234,7 @@ func paceOf(left, since any) (waitlist.Pace, bool) {
 func reasonOf(field any) waitlist.Reason {
 	text, _ := field.(string)
 	switch reason := waitlist.Reason(text); reason {
-	case waitlist.Closed, waitlist.NoCapacity:
+	case waitlist.Closed, waitlist.NoCapacity, waitlist.Settling:
 		return reason
 	default:
 		return waitlist.Full

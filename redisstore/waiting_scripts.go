@@ -8,6 +8,7 @@ package redisstore
 //
 // A pin is owing until its media node writes (rosterScript) or has nobody; until then the last roster and lapsed
 // reservations count. A young or unchecked memory lets nobody in or out before `from`: people come back with tickets.
+// A roster that began in this memory 3 s ago shows that a missing door never was.
 // Checks that are always late put it off every other time, so that a slow node's line moves.
 //
 // A time further ahead than a script ever sets one was written before the clock was set back. It is replaced by what this
@@ -19,7 +20,8 @@ local now = math.floor(micros / 1000)
 local pinned, roster, door, admitted, line, waiting, names = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local function number(text) return tonumber(text or '') end
 local function digits(n) return string.format('%.0f', n) end
-local stands, writer = redis.pcall('GET', pinned), redis.call('HGET', roster, '@pin')
+local stands = redis.pcall('GET', pinned)
+local writer, began = unpack(redis.call('HMGET', roster, '@pin', '@began'))
 local pinText = type(stands) == 'string' and stands
 local vacant = ARGV[2] ~= '' and (pinText or writer) == ARGV[2] and (ARGV[3] ~= '0' or not writer or writer == pinText)
 if vacant and writer and (writer ~= pinText or ARGV[3] == '2') then
@@ -35,8 +37,8 @@ if fresh then
   born = now
   redis.call('HSET', door, 'born', digits(now))
 end
-local function settle()
-  from = now + 3000
+local function settle(at)
+  from = at or now + 3000
   redis.call('HSET', door, 'from', digits(from))
 end
 if born > now then
@@ -52,8 +54,12 @@ local late = checked and now - checked or 0
 if late > 3000 and (from <= checked or late > 6000) and redis.call('EXISTS', line) == 1 then settle() end
 redis.call('HSET', door, 'checked', digits(now))
 
-local function reserve(who) redis.call('ZADD', admitted, digits(now + 15000), who) end
-for _, who in ipairs(redis.call('ZRANGEBYSCORE', admitted, '(' .. digits(now + 35000), '+inf')) do reserve(who) end
+local reserved = {}
+local function reserve(one)
+  local who = string.match(one, '^[^\n]*')
+  reserved[who] = (reserved[who] or 0) + redis.call('ZADD', admitted, digits(now + 15000), one)
+end
+for _, one in ipairs(redis.call('ZRANGEBYSCORE', admitted, '(' .. digits(now + 35000), '+inf')) do reserve(one) end
 local inside, count = {}, 0
 local rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
@@ -65,7 +71,9 @@ end
 if vacant or not pinText then redis.call('ZREMRANGEBYSCORE', admitted, '-inf', digits(now)) end
 local owing = ''
 if pinText and (writer ~= pinText or redis.call('ZCOUNT', admitted, '-inf', digits(now)) > 0) then owing = pinText end
-for _, who in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
+for _, one in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
+  local who = string.match(one, '^[^\n]*')
+  reserved[who] = (reserved[who] or 0) + 1
   if not inside[who] then inside[who], count = 'admitted', count + 1 end
 end
 
@@ -87,10 +95,15 @@ local function unlist(who)
   redis.call('ZREM', waiting, who)
   redis.call('HDEL', names, who)
 end
-local function admit(who)
+local function release(one)
+  local who = string.match(one, '^[^\n]*')
+  reserved[who] = (reserved[who] or 0) - redis.call('ZREM', admitted, one)
+  if inside[who] == 'admitted' and reserved[who] <= 0 then inside[who], count = nil, count - 1 end
+end
+local function admit(who, one)
   unlist(who)
   if inside[who] then return end
-  reserve(who)
+  reserve(one or who)
   inside[who], count = 'admitted', count + 1
 end
 local function free() return now >= from and hold <= now and (cap < 0 or count < cap) end
@@ -136,6 +149,7 @@ end
 local function reason()
   if closed then return 'closed' end
   if hold > now then return 'no_capacity' end
+  if now < from and (cap < 0 or count < cap) then return 'settling' end
   return 'full'
 end
 local function keep()
@@ -148,29 +162,36 @@ end
 `
 
 // enterScript is admission, and claim for who is let in: ARGV[4...] = identity, Ticket, Wait, Hold, new pin, its seconds
-// to live, text for a key of another type, Host, name. Without a roster a reservation is Admitted, not Inside: the caller
+// to live, text for a key of another type, Host, name, peer. A reservation is of the identity and the peer; of the identity
+// alone where the line let it in or a place is kept, until one of its peers enters. Without a roster a reservation is Admitted, not Inside: the caller
 // asks for proof that nobody was forgotten.
 const enterScript = waitingPrelude + `
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
+local mine = ARGV[13] ~= '' and who .. '\n' .. ARGV[13] or who
 if forMs > 0 then
   hold = now + forMs
   redis.call('HSET', door, 'hold', digits(hold))
-  if inside[who] == 'admitted' then
-    redis.call('ZREM', admitted, who)
-    inside[who], count = nil, count - 1
-  end
+  release(mine)
+  release(who)
 end
-if from == 0 and (fresh and count > 0 or ticket > 0 and now - born < 10000) then settle() end
+if from == 0 and ticket > 0 and now - born < 10000 then
+  settle()
+elseif from == 0 and fresh and count > 0 and (number(began) or now) + 3000 > now then
+  settle(math.min(number(began) or now, now) + 3000)
+end
 clean()
 advance()
 local outcome, position = 0, 0
 if inside[who] then
   outcome = inside[who] == 'admitted' and not writer and 2 or 3
   unlist(who)
-  if inside[who] == 'admitted' or pinText and writer ~= pinText then reserve(who) end
+  if inside[who] == 'admitted' or pinText and writer ~= pinText then
+    reserve(mine)
+    if mine ~= who then release(who) end
+  end
 elseif free() and (closed and ARGV[11] == '1' or not closed and redis.call('EXISTS', line) == 0) then
   outcome = 2
-  admit(who)
+  admit(who, mine)
 elseif ARGV[6] == '1' then
   outcome = 1
   local has = redis.call('ZSCORE', line, who)
@@ -231,7 +252,7 @@ for i = 4, #ARGV do
 end
 return answer`
 
-// doorScript: ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list. A moderator's admission
+// doorScript: ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list, peer (of a release). A moderator's admission
 // is a ticket below zero. Settings have a version, for rosterScript.
 const doorScript = waitingPrelude + `
 local deed, who, done = ARGV[4], ARGV[5], 0
@@ -244,9 +265,8 @@ elseif deed == 'turn' and redis.call('ZSCORE', line, who) then
   redis.call('ZADD', waiting, digits(-now), who)
 elseif deed == 'quit' then
   unlist(who)
-elseif deed == 'release' and inside[who] == 'admitted' then
-  redis.call('ZREM', admitted, who)
-  inside[who], count = nil, count - 1
+elseif deed == 'release' then
+  release(ARGV[9] ~= '' and who .. '\n' .. ARGV[9] or who)
 elseif deed == 'keep' and inside[who] then
   redis.call('ZADD', admitted, digits(now + 10000), who)
 elseif deed == 'open' then

@@ -184,3 +184,15 @@ func TestAReloadThatCannotKeepThePlaceIsNoLeave(t *testing.T) {
 	c.closed()
 	r.keepsItsPlace("ann")
 }
+
+// A store that may have forgotten who is in the room refuses nobody for good, while there may be a place.
+func TestASettlingDoorRefusesForAMoment(t *testing.T) {
+	r := newCapped(t)
+	e := r.signalingNode(nil)
+	r.show("bob")
+	if got := hear[*wire.Error](e.asks("ann", 2, false)); got.Code != wire.CodeStoreUnavailable || !got.Retryable || got.RetryAfterMs == 0 {
+		t.Errorf("ann hears %+v", got)
+	}
+	r.Raw.HSet(t.Context(), "holdfast:room:{lobby}:door", "from", 1)
+	hear[*wire.Joined](e.asks("ann", 2, false))
+}

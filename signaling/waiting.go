@@ -3,6 +3,7 @@ package signaling
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
@@ -98,7 +99,7 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
-		Identity: s.who.Identity, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
+		Identity: s.who.Identity, Peer: s.who.Peer, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
 		Ticket: s.queue.ticket, Hold: hold,
 	})
 	// A store that does not answer takes nobody's place in the line.
@@ -114,10 +115,14 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
 		detached := context.WithoutCancel(ctx)
 		s.work(func() {
-			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity})
+			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity, Peer: s.who.Peer})
 		})
 	}
-	if _, full := errors.AsType[*waitlist.WaitError](err); full && s.resumes {
+	wait, refused := errors.AsType[*waitlist.WaitError](err)
+	switch {
+	case refused && wait.Answer.Outcome == waitlist.Refused && wait.Answer.Place.Reason == waitlist.Settling:
+		return pin.Pin{}, fmt.Errorf("%w: the door of the room is settling", orchestrator.ErrStoreUnavailable)
+	case refused && s.resumes:
 		return pin.Pin{}, errors.Join(errResumeExpired, err)
 	}
 	return p, err
@@ -167,6 +172,9 @@ func isWait(err error) bool {
 }
 
 func (s *session) tellPlace(p waitlist.Place) {
+	if p.Reason == waitlist.Settling {
+		p.Reason = waitlist.Full
+	}
 	m := &wire.Waiting{Position: p.Position, Reason: string(p.Reason)}
 	if p.Reason == waitlist.Full {
 		m.EstimateMs = p.Pace.Estimate(p.Position).Milliseconds()
@@ -183,10 +191,8 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 	case w.Code == waitlist.TurnedAway:
 		s.quit(ctx, false)
 		return s.bye(errTurnedAway)
-	case w.Code == waitlist.LetIn && w.Roster:
-		s.queue.passed = true
-		return s.enterAfterWaiting(ctx)
-	// The store forgot the line or who is in the room, or was away: the ticket finds the place.
+	// Who is let in makes the reservation its own. Else the store forgot the line or who is in the room, or was away: the ticket
+	// finds the place.
 	case w.Code == waitlist.LetIn, w.Code == waitlist.Gone:
 		_, err := s.pass(ctx, s.expect(), 0)
 		if err == nil {

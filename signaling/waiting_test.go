@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,10 +105,15 @@ func (c capped) show(who ...string) {
 	c.t.Helper()
 	const key = "holdfast:room:{lobby}:roster"
 	fields := map[string]any{"@pin": c.node.pin(firstEpoch).Encode()}
+	reserved := c.Raw.ZRange(c.t.Context(), "holdfast:room:{lobby}:admitted", 0, -1).Val()
 	all := c.Raw.TxPipeline() // No check-in sees the room empty in between.
 	for i, one := range who {
 		fields[fmt.Sprint("p-", i)] = one + "\n0 x"
-		all.ZRem(c.t.Context(), "holdfast:room:{lobby}:admitted", one)
+		for _, place := range reserved {
+			if identity, _, _ := strings.Cut(place, "\n"); identity == one {
+				all.ZRem(c.t.Context(), "holdfast:room:{lobby}:admitted", place)
+			}
+		}
 	}
 	all.Del(c.t.Context(), key)
 	all.HSet(c.t.Context(), key, fields)

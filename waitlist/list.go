@@ -10,9 +10,8 @@ import (
 
 // Word is told to a waiting person.
 type Word struct {
-	Code   int // Gone, LetIn or TurnedAway; else the position
-	Place  Place
-	Roster bool // the store knew who is in the room
+	Code  int // Gone, LetIn or TurnedAway; else the position
+	Place Place
 }
 
 // Member is a person in a List.
@@ -172,7 +171,7 @@ func (l *List) Heard(asked []Asked, answers []Checked) {
 			if !ok {
 				continue
 			}
-			word := Word{Code: code, Roster: answer.Roster != "", Place: Place{Position: max(code, 0), Reason: answer.Reason, Pace: answer.Pace}}
+			word := Word{Code: code, Place: Place{Position: max(code, 0), Reason: answer.Reason, Pace: answer.Pace}}
 			if code > 0 && w.told.Place.Position == code && w.told.Place.Reason == answer.Reason && answer.Reason != NoCapacity {
 				continue
 			}

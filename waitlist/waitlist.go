@@ -29,11 +29,14 @@ const (
 	Full       Reason = "full"
 	Closed     Reason = "closed" // only moderators let people in
 	NoCapacity Reason = "no_capacity"
+	// Settling: there is a place, but the store may have forgotten who had it. For 3 s at most.
+	Settling Reason = "settling"
 )
 
 // Entry is a person at a room's door.
 type Entry struct {
 	Identity string
+	Peer     string // whose reservation it is
 	Name     string
 	Cap      int           // of the token, or NoCap
 	Usual    int           // the server's; 0: none
@@ -138,8 +141,9 @@ const (
 type Order struct {
 	Deed     Deed
 	Identity string
-	Cap      *int  // nil leaves it; NoCap lifts it
-	Closed   *bool // nil leaves it
+	Peer     string // of Release
+	Cap      *int   // nil leaves it; NoCap lifts it
+	Closed   *bool  // nil leaves it
 	// Vacant is an owing pin of an empty room. Over: nor can anybody of an earlier pin come.
 	Vacant string
 	Over   bool

@@ -13,7 +13,7 @@ import (
 // reportOf marshals a report with Pion and reads it with ours.
 func reportOf(t *testing.T, feedback *rtcp.TransportLayerCC) (bandwidth.Report, bool) {
 	t.Helper()
-	feedback.Header = rtcp.Header{Count: rtcp.FormatTCC, Type: rtcp.TypeTransportSpecificFeedback, Length: feedback.Len()/4 - 1}
+	feedback.Header = rtcp.Header{Count: rtcp.FormatTCC, Type: rtcp.TypeTransportSpecificFeedback, Length: uint16(feedback.MarshalSize()/4 - 1)}
 	b, err := feedback.Marshal()
 	if err != nil {
 		t.Fatal(err)

@@ -36,18 +36,18 @@ var floors = [][]string{
 	{"orchestrator/pincache"},
 	{"redisstore"},
 	{"redisstore/storetest"},
-	{"cluster", "presence"},
+	{"cluster", "people/presence"},
 	{"sfu"},
 	{"sfu/share"},
 	{"sfu/forward"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
-	{"control", "roster"},
+	{"control", "people/roster"},
 	{"internal/testkit"},
-	{"waitlist", "messaging"},
-	{"pin", "panics", "failover/relief"},
+	{"people/waitlist", "people/messaging"},
+	{"pin", "internal/panics", "failover/relief"},
 	{"ring/paper"},
-	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool", "internal/fakeclock"},
+	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its
@@ -236,7 +236,7 @@ var bans = []ban{
 // what stands below them here.
 var standardOnly = map[string]string{
 	"ring":      "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
-	"failpoint": "any package may use it, so it may drag nothing in",
+	"internal/failpoint": "any package may use it, so it may drag nothing in",
 	"pin":       "the order of placements is pure arithmetic",
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 type backend struct {

@@ -23,8 +23,8 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 )
 
 // Config of a balancer.

@@ -21,8 +21,8 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,7 +4,7 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 // places bounds connections. Those of one address cannot take all: idle ones stay for as long as their client likes.

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 // authority gets certificates from a certificate authority, at the start and in the background, never while a client waits.

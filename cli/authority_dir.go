@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/crypto/acme/autocert"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 // oneAsks lets one process at a time ask the authority about a name: two that share the directory would overwrite each other's

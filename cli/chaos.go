@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/docker"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
-	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 // healthCommand is for containers without a shell.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 // tlsFlags are of the port that browsers connect to.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/relay"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )

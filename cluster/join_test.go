@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // A node that loses half of the others remembers their addresses until they are back or peakFor has passed.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // TestGossipThatBreaksItsReadingIsDropped: memberlist calls us on its goroutines, some of them under its locks.

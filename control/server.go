@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
-	"github.com/holdfast-rtc/holdfast/loglimit"
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 const (

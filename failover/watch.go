@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 const (

@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // Config bounds a call's waits.

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // Newer nodes have the room: neither a signaling node nor a media node of this version touches the pin, and joins are told.

@@ -19,11 +19,11 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // PinStore is the pins' store. Each method is one round trip and repeatable. An error is a *pin.CorruptError, wraps

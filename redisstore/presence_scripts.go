@@ -1,6 +1,6 @@
 package redisstore
 
-// See presence/DESIGN.md. Each script is for one shard: KEYS = head, leases, users, seen, log, gone. Times are
+// See people/presence/DESIGN.md. Each script is for one shard: KEYS = head, leases, users, seen, log, gone. Times are
 // milliseconds of the store's clock.
 
 // presencePrelude begins writing scripts; ARGV[1] is the TTL. A shard without a head evicts nobody for a TTL.

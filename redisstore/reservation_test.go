@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/people/roster"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
-	"github.com/holdfast-rtc/holdfast/roster"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 func entryOf(who, peer string, limit int) waitlist.Entry {

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
-	"github.com/holdfast-rtc/holdfast/roster"
 )
 
 // BenchmarkRoster asks who is in a room: the store, and every node for those whose sockets it has.

@@ -19,7 +19,7 @@
 //	<cluster>:room:{<room>}:note:<name>      a note of the room: see notes.go
 //	<cluster>:room:{<room>}:roster, :left    who is there, who left: see roster.go
 //	<cluster>:room:{<room>}:admitted         whom the waiting list let in, until the roster has them
-//	<cluster>:room:{<room>}:door, and so on  the waiting list: see waitlist/DESIGN.md
+//	<cluster>:room:{<room>}:door, and so on  the waiting list: see people/waitlist/DESIGN.md
 //	<cluster>:room:{<room>}:history          its latest moves: see history.go
 //	<cluster>:generation                     the marker: see master.go
 package redisstore
@@ -34,7 +34,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 

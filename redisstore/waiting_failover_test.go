@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/people/roster"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
-	"github.com/holdfast-rtc/holdfast/roster"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // cappedRoom is a room with a cap whose media nodes die. They write its roster as the product does.

@@ -1,6 +1,6 @@
 package redisstore
 
-// See waitlist/DESIGN.md. Each script is for one room: KEYS = pin, roster, door, admitted, line, waiting, names. Times
+// See people/waitlist/DESIGN.md. Each script is for one room: KEYS = pin, roster, door, admitted, line, waiting, names. Times
 // are milliseconds of the store's clock, tickets microseconds.
 
 // waitingPrelude begins them. ARGV[1] is the token's cap (-1: none) and the server's (0: none). ARGV[2] is a pin under

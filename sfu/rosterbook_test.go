@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/roster"
+	"github.com/holdfast-rtc/holdfast/people/roster"
 )
 
 // rosterStub is a store of one room's roster.

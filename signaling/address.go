@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 // addressOf returns the network whose quota a request counts for: behind a trusted proxy the last untrusted one in

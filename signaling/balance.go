@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 // Reports gossips this node's own figures.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/presence"
+	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"

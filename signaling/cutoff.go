@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/pin"
-	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // A signaling node that alone hears no media node is not ready and sends its clients to another one, where they resume

@@ -8,10 +8,10 @@ import (
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 const (

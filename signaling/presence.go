@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
-	"github.com/holdfast-rtc/holdfast/presence"
+	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"

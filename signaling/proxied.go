@@ -8,7 +8,7 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 // Balancers send it at once.

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 // TestRoutesAreDocumented: docs/API.md has each request that a signaling node answers, and no other.

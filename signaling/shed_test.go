@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/readiness"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 // A signaling node that alone has lost the store is not ready: others admit people, and it can open no room. Where all have

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // MemoryStore fails as a test wants. redisstore's tests hold the real stores to the same contract.

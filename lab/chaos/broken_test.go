@@ -81,15 +81,15 @@ func brokenBuilds() []brokenBuild {
 			{"signaling", "userMessage", "Seq: _m.Seq", "Seq: _m.Seq | 1023"},
 		}}, Kill, "nobody is shown who is gone", 0, "messages once or answered"},
 		{mutant{"rosters that the store lost are not written again", []edit{
-			{"roster", "Writer.Rewrite", "", "if _recv != nil { return nil };"},
-			{"roster", "Writer.Renew", "", "if _recv != nil { return };"},
+			{"people/roster", "Writer.Rewrite", "", "if _recv != nil { return nil };"},
+			{"people/roster", "Writer.Renew", "", "if _recv != nil { return };"},
 		}}, StoreKill, "nobody is missing who is here", 6, ""},
 		{mutant{"the next owner's first roster forgets the last owner's people", []edit{
 			{"redisstore", "rosterScript", "return not settled and (moved or before['@wait:' .. id])", "return false"},
 			{"redisstore", "rosterScript", "for i = 7, last, 4 do", "for i = 7, moved and 0 or last, 4 do"},
 		}}, Kill, "never over the cap", 0, "no place is lost to the line"},
 		{mutant{"a failpoint does nothing", []edit{
-			{"failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},
+			{"internal/failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},
 		}}, DoubleFault, "the fault happened", 0, ""},
 		{mutant{"gossip is too fast for the network, and signaling nodes believe it at once", []edit{
 			{"cluster", "probeInterval", "", "40 * time.Millisecond"},

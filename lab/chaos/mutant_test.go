@@ -103,9 +103,9 @@ func TestMutantsMustMatch(t *testing.T) {
 		}
 	}
 	for _, e := range []edit{
-		{"failpoint", "Hit", "_list[nowhere]", ""},
-		{"failpoint", "parse", "_x = _y", ""}, // it is there more than once
-		{"failpoint", "nowhere", "", ""},
+		{"internal/failpoint", "Hit", "_list[nowhere]", ""},
+		{"internal/failpoint", "parse", "_x = _y", ""}, // it is there more than once
+		{"internal/failpoint", "nowhere", "", ""},
 		{"gone", "Hit", "", ""},
 	} {
 		if _, err := (mutant{name: "rotten", edits: []edit{e}}).source("../.."); err == nil {

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 // Nodes is a cluster without a supervisor.

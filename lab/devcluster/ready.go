@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 const readyPoll = 50 * time.Millisecond

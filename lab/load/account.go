@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 // A killed process's last CPU time is lost, up to accountInterval.

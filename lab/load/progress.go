@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover/relief"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // policy chooses a node for each room, by the view of the last load reports.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 const (

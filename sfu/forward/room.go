@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // Batcher gathers what is written between Begin and End into few system calls, for one goroutine at a time.

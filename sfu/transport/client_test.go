@@ -19,8 +19,8 @@ import (
 	"github.com/pion/transport/v4/packetio"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 

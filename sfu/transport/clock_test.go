@@ -9,7 +9,7 @@ import (
 
 	"github.com/pion/rtp"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // ticked is a handler that notes its ticks.

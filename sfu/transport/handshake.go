@@ -15,7 +15,7 @@ import (
 	"github.com/pion/srtp/v3"
 	"github.com/pion/transport/v4/packetio"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/pion/transport/v4/packetio"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
 const (

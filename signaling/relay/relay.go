@@ -20,10 +20,10 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/pion/turn/v5"
 
-	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/connlimit"
-	"github.com/holdfast-rtc/holdfast/loglimit"
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 const realm = "holdfast"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pion/stun/v4"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // A panic in Pion's goroutines would end the process, so messages are first read here by the same code.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // hanging never answers a heartbeat, as a cluster of which one master is silent.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/loglimit"
-	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // Tracker is a signaling node's. It never blocks.

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write NOTICE, or the line numbers of docs/TOUR.md, anew")
+var update = flag.Bool("update", false, "write NOTICE, the line numbers of docs/TOUR.md, or the floor plan of docs/ARCHITECTURE.md, anew")
 
 // licence is a kind of licence that may be linked into the binary.
 type licence struct {

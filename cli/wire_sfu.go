@@ -125,7 +125,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	gossip, stopGossip := context.WithCancel(ctx)
 	defer stopGossip()
 	context.AfterFunc(work, stopGossip)
-	unreached, emptied := &unwatched{self: n.self}, &sfuDrain{sfuNode: n}
+	unreached, emptied := &unwatched{self: n.self}, n.drain()
 	group.Go(func() error {
 		defer stopWork()
 		return cmp.Or(n.cluster.Run(gossip), unreached.linger(ctx), emptied.linger(ctx))
@@ -143,6 +143,13 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	group.Go(func() error { return n.watch(work) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
+}
+
+func (n *sfuNode) drain() *sfuDrain {
+	return &sfuDrain{media: n.media, log: n.log, announce: n.cluster.SetDraining, askStore: func(ctx context.Context) error {
+		_, err := n.store.Incarnations(ctx)
+		return err
+	}}
 }
 
 // tell reports our addresses once gossip is open.

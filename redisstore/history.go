@@ -14,16 +14,6 @@ import (
 // For the day after.
 const historyTTL = 24 * time.Hour
 
-// claimScript notes a claim that won, once. KEYS = pin, history; ARGV = its pin, change, last index kept, seconds to
-// live.
-const claimScript = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
-local last = redis.call('LINDEX', KEYS[2], 0)
-if last and string.sub(last, -#ARGV[2]) == ARGV[2] then return end
-local t = redis.call('TIME')
-redis.call('LPUSH', KEYS[2], string.format('%.0f', tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)) .. '|' .. ARGV[2])
-redis.call('LTRIM', KEYS[2], 0, ARGV[3])
-redis.call('EXPIRE', KEYS[2], ARGV[4])`
-
 // No answer is read: a claim is good without its reason.
 func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipeliner) {
 	if c.why == "" {

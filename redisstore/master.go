@@ -17,14 +17,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already. ARGV = "<run id>.",
-// nonce, seconds to live. A marker changes with an empty master and with another process, which may lack pins. In a Redis
-// Cluster it is in a slot of the master's: see markerRank.
-const renewScript = `local stands = redis.pcall('GET', KEYS[1])
-if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
-redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2], 'EX', ARGV[3])
-return ARGV[1] .. ARGV[2]`
-
 // The marker expires before any pin that an owner prolongs: a clock that is set forward by so much that pins expire ends the
 // incarnation. Each owner renews it every second.
 const markerTTL = time.Minute

@@ -12,35 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text (empty: delete), seconds to live, latest time of a write
-// (microseconds, 0: none), text for a key of another type. It returns the store's time, whether the write was too late,
-// and the current text. The time keeps out a thawed server's requests that callers gave up.
-// EVALSHA would cost another round trip after a restart.
-//
-// KEYS = pin, roster, door, history. The roster goes with the pin, and under another one lives for ARGV[6] seconds
-// unless its owner writes; with a door, as long as the pin. ARGV[7...] = change, last index kept, seconds to live.
-const swapScript = `local t = redis.call('TIME')
-local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
-local stands = redis.pcall('GET', KEYS[1])
-if type(stands) == 'table' then
-  if string.sub(stands.err, 1, 9) ~= 'WRONGTYPE' then return stands end
-  stands = ARGV[5]
-end
-if stands ~= ARGV[1] then return {now, 0, stands} end
-local latest = tonumber(ARGV[4])
-if latest > 0 and now > latest then return {now, 1, stands} end
-if ARGV[2] == '' then
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
-  return {now, 0, false}
-end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-redis.call('EXPIRE', KEYS[2], redis.call('EXISTS', KEYS[3]) == 1 and ARGV[3] or ARGV[6])
-if redis.call('TYPE', KEYS[4]).ok ~= 'list' then redis.call('DEL', KEYS[4]) end
-redis.call('LPUSH', KEYS[4], string.format('%.0f', math.floor(now / 1000)) .. '|' .. ARGV[7])
-redis.call('LTRIM', KEYS[4], 0, ARGV[8])
-redis.call('EXPIRE', KEYS[4], ARGV[9])
-return {now, 0, ARGV[2]}`
-
 var (
 	errLate   = errors.New("the store's clock says that the request came too late")
 	errAnswer = errors.New("the store's answer to a script cannot be read")

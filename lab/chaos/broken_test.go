@@ -77,7 +77,7 @@ func brokenBuilds() []brokenBuild {
 			{"headroom", "Takes", "_load.Plus(_cost).Fits(_ceiling) || _idle", "_cost.Fits(_cost)"},
 		}}, Crowd, "no survivor over its ceiling", crowdRooms, ""},
 		{mutant{"the store is not told who leaves, and many messages have one number", []edit{
-			{"redisstore", "rosterScript", "redis.call('HDEL', roster, ARGV[i], '@wait:' .. ARGV[i])", ""},
+			{"redisstore/lua", "write_roster.lua", "redis.call('HDEL', roster, ARGV[i], '@wait:' .. ARGV[i])", ""},
 			{"signaling", "userMessage", "Seq: _m.Seq", "Seq: _m.Seq | 1023"},
 		}}, Kill, "nobody is shown who is gone", 0, "messages once or answered"},
 		{mutant{"rosters that the store lost are not written again", []edit{
@@ -85,8 +85,8 @@ func brokenBuilds() []brokenBuild {
 			{"people/roster", "Writer.Renew", "", "if _recv != nil { return };"},
 		}}, StoreKill, "nobody is missing who is here", 6, ""},
 		{mutant{"the next owner's first roster forgets the last owner's people", []edit{
-			{"redisstore", "rosterScript", "return not settled and (moved or before['@wait:' .. id])", "return false"},
-			{"redisstore", "rosterScript", "for i = 7, last, 4 do", "for i = 7, moved and 0 or last, 4 do"},
+			{"redisstore/lua", "write_roster.lua", "return not settled and (moved or before['@wait:' .. id])", "return false"},
+			{"redisstore/lua", "write_roster.lua", "for i = firstPut, lastPut, 4 do", "for i = firstPut, moved and 0 or lastPut, 4 do"},
 		}}, Kill, "never over the cap", 0, "no place is lost to the line"},
 		{mutant{"a failpoint does nothing", []edit{
 			{"internal/failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},

@@ -13,7 +13,7 @@ import (
 // variables may change.
 type edit struct {
 	in   string // the package's directory from the module's root
-	decl string // a function, a method as "Type.method", a constant or a variable
+	decl string // a function, a method as "Type.method", a constant or a variable; or a whole file that is not Go, by name
 	// from is a part of it. Its names that begin with _ match any operand, its spaces any space.
 	// Empty is the beginning of a function, or the whole value of a constant.
 	from string
@@ -28,6 +28,9 @@ var (
 	wildcard = regexp.MustCompile(`\b_[a-z]\w*`)
 	spaces   = regexp.MustCompile(`\s+`)
 )
+
+// isFile tells a file's name from a declaration: only Lua has edits of a whole file.
+func (e edit) isFile() bool { return strings.HasSuffix(e.decl, ".lua") }
 
 // pattern makes from a regular expression with a group for each of its wildcards.
 func (e edit) pattern(bound map[string]string) (*regexp.Regexp, []string) {
@@ -44,6 +47,14 @@ func (e edit) pattern(bound map[string]string) (*regexp.Regexp, []string) {
 
 // apply returns the source text once for each place at which the edit applies, changed there.
 func (e edit) apply(text string) ([]string, error) {
+	if e.isFile() {
+		var changed []string
+		pattern, _ := e.pattern(nil)
+		for _, at := range pattern.FindAllStringIndex(text, -1) {
+			changed = append(changed, text[:at[0]]+e.to+text[at[1]:])
+		}
+		return changed, nil
+	}
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, "", text, parser.SkipObjectResolution)
 	if err != nil {

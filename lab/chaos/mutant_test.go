@@ -23,7 +23,11 @@ type mutant struct {
 func (m mutant) source(root string) (map[string]string, error) {
 	changed := make(map[string]string)
 	for _, e := range m.edits {
-		files, _ := filepath.Glob(filepath.Join(root, e.in, "*.go")) // the pattern is a good one
+		which := "*.go"
+		if e.isFile() {
+			which = e.decl
+		}
+		files, _ := filepath.Glob(filepath.Join(root, e.in, which)) // the pattern is a good one
 		times := 0
 		for _, name := range files {
 			if strings.HasSuffix(name, "_test.go") {
@@ -97,6 +101,9 @@ func TestMutantsMustMatch(t *testing.T) {
 			t.Error(err)
 		}
 		for name, text := range files {
+			if !strings.HasSuffix(name, ".go") {
+				continue
+			}
 			if _, err := parser.ParseFile(token.NewFileSet(), name, text, 0); err != nil {
 				t.Errorf("mutant %q: %v", broken.name, err)
 			}
@@ -107,6 +114,8 @@ func TestMutantsMustMatch(t *testing.T) {
 		{"internal/failpoint", "parse", "_x = _y", ""}, // it is there more than once
 		{"internal/failpoint", "nowhere", "", ""},
 		{"gone", "Hit", "", ""},
+		{"redisstore/lua", "write_roster.lua", "nowhere", ""},
+		{"redisstore/lua", "gone.lua", "local", ""},
 	} {
 		if _, err := (mutant{name: "rotten", edits: []edit{e}}).source("../.."); err == nil {
 			t.Errorf("%+v was taken", e)

@@ -1,46 +1,53 @@
-package redisstore
-
-// rosterScript writes a roster.Change. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin, Seq, After (0:
-// the whole roster; -1: a settled one), seconds to live, Door, the number of peers put, then id, "<identity>\n" (after
-// another "\n" if hidden), name and age in milliseconds of each peer put, then of each dropped. It returns the
-// roster.Outcome and the current settings of the door.
-//
-// A new pin's whole roster keeps the last owner's other people in fields @wait:<id> until they are put or the roster is
-// settled. A peer's reservation ends with its row, also if the peer has left before it had one. Others lapse here, not by the clock alone: their people may be on their way. Seq keeps out late requests of
-// a thawed server. The door's settings are "<version> <cap> <closed>"; the later version wins, so a store that forgot
-// gets them back. Such a door lets nobody in for 3 s. A leave is never ahead of the clock, which may have been set back.
-const rosterScript = `
+-- Writes a change of a room's roster for the room's owner. Returns the roster.Outcome (1 written, 2 the whole roster is
+-- needed, 3 fenced) and the current settings of the door, "<version> <cap> <closed>".
 local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end
+local owner, rosterSeconds, settings = ARGV[1], ARGV[4], ARGV[5]
+-- after is the change before this one; 0 is the whole roster, -1 the whole of a settled one.
 local seq, after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local whole, settled = after <= 0, after < 0
+-- Four arguments for each peer that is put, from firstPut to lastPut, and then four for each that has left.
+local firstPut = 7
+local lastPut = firstPut - 1 + 4 * tonumber(ARGV[6])
+
+-- Whether the change may be written.
+if redis.pcall('GET', pin) ~= owner then return {3, ''} end
 local head = redis.pcall('HMGET', roster, '@pin', '@seq', '@began')
 if head.err then redis.call('DEL', roster) end
-local written = head[1] == ARGV[1] and tonumber(head[2]) or 0
-if written >= seq then return {1, ARGV[5]} end
+local written = head[1] == owner and tonumber(head[2]) or 0
+-- A server that thaws executes requests that were repeated meanwhile.
+if written >= seq then return {1, settings} end
 if not whole and written ~= after then return {2, ''} end
 if type(redis.pcall('ZCARD', left)) == 'table' then redis.call('DEL', left) end
+
+-- Reservations of the waiting list. They lapse here and not by the clock alone, because their people may be on their way.
+-- A new owner's first write gives lapsed ones 35 s more.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local reserved = redis.call('EXISTS', admitted) == 1
-if reserved and head[1] ~= ARGV[1] then
+if reserved and head[1] ~= owner then
   for _, who in ipairs(redis.call('ZRANGEBYSCORE', admitted, '-inf', now)) do redis.call('ZADD', admitted, now + 35000, who) end
 elseif reserved then
   redis.call('ZREMRANGEBYSCORE', admitted, '-inf', now)
 end
+
+-- leave notes a person who left. Hidden people, whose identity follows a line feed, leave unnoticed.
 local function leave(who, name, at)
   if string.sub(who, 1, 1) ~= '\n' then redis.call('ZADD', left, 'GT', at, who .. name) end
 end
+
+-- A new owner's whole roster keeps the last owner's other people until they are put or the roster is settled. A field
+-- @wait:<id> marks each of them.
 local before = {}
-local moved = head[1] and head[1] ~= ARGV[1]
+local moved = head[1] and head[1] ~= owner
 local function awaited(id) return not settled and (moved or before['@wait:' .. id]) end
 if whole then
   local all = redis.call('HGETALL', roster)
   for i = 1, #all, 2 do before[all[i]] = all[i + 1] end
   redis.call('DEL', roster)
 end
-local last = 6 + 4 * tonumber(ARGV[6])
-for i = 7, last, 4 do
+
+-- The peers that are put. Someone who is known keeps the earlier time of joining. A reservation ends with the peer's row.
+for i = firstPut, lastPut, 4 do
   local id, who, name, since = ARGV[i], ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3]
   local was = before[id] or not whole and redis.call('HGET', roster, id)
   was = was and tonumber(string.match(was, '^\n?[^\n]*\n(%d+)'))
@@ -51,12 +58,16 @@ for i = 7, last, 4 do
   if reserved then redis.pcall('ZREM', admitted, string.sub(who, 1, -2), who .. id) end
   before[id] = nil
 end
-for i = last + 1, #ARGV, 4 do
+
+-- The peers that have left. The reservation of one that never had a row ends, too.
+for i = lastPut + 1, #ARGV, 4 do
   redis.call('HDEL', roster, ARGV[i], '@wait:' .. ARGV[i])
   if reserved then redis.pcall('ZREM', admitted, ARGV[i + 1] .. ARGV[i]) end
   leave(ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3])
   before[ARGV[i]] = nil
 end
+
+-- Whoever was in the old whole roster and is not in the new one.
 for id, was in pairs(before) do
   local who, name = string.match(was, '^([^\n]+\n)%d+ (.*)$')
   if string.sub(id, 1, 1) ~= '@' then
@@ -67,22 +78,28 @@ for id, was in pairs(before) do
     end
   end
 end
+
+-- A leave is never ahead of the clock, which may have been set back. An hour and 50 people are kept.
 for _, who in ipairs(redis.call('ZRANGEBYSCORE', left, '(' .. now, '+inf')) do redis.call('ZADD', left, now, who) end
 redis.call('ZREMRANGEBYSCORE', left, '-inf', now - 3600000)
 redis.call('ZREMRANGEBYRANK', left, 0, -51)
 redis.call('EXPIRE', left, 3600)
-redis.call('HSET', roster, '@pin', ARGV[1], '@seq', ARGV[2])
+
+redis.call('HSET', roster, '@pin', owner, '@seq', ARGV[2])
 local began = head[3] or not head[1] and string.format('%.0f', now)
 if began then redis.call('HSET', roster, '@began', began) end
-redis.call('EXPIRE', roster, ARGV[4])
+redis.call('EXPIRE', roster, rosterSeconds)
+
+-- The later version of the door's settings wins, so that a store that forgot them gets them back from the owner.
 local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born')
 if stands.err then return {1, ''} end
 local set = stands[1] and stands[1] .. ' ' .. (stands[2] or '') .. ' ' .. (stands[3] or '') or ''
-local version, cap, closed = string.match(ARGV[5], '^(%d+) (%-?%d*) (%d?)$')
+local version, cap, closed = string.match(settings, '^(%d+) (%-?%d*) (%d?)$')
 if not version or tonumber(version) <= (tonumber(stands[1] or '') or 0) then return {1, set} end
 redis.call('HSET', door, 'set', version)
 if cap ~= '' then redis.call('HSET', door, 'cap', cap) end
 if closed ~= '' then redis.call('HSET', door, 'closed', closed) end
+-- A door that is made here lets nobody in for 3 s.
 if not stands[4] then redis.call('HSET', door, 'born', string.format('%.0f', now), 'from', string.format('%.0f', now + 3000)) end
 redis.call('EXPIRE', door, 86400)
-return {1, ARGV[5]}`
+return {1, settings}

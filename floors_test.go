@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
 	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "web"},
-	{"signaling/access", "signaling/wire"},
+	{"signaling/access", "signaling/limits", "signaling/wire"},
 	{"failover", "orchestrator/history"},
 	{"orchestrator"},
 	{"orchestrator/pinowner"},
@@ -235,9 +235,9 @@ var bans = []ban{
 // standardOnly are the packages that import nothing but the standard library and
 // what stands below them here.
 var standardOnly = map[string]string{
-	"ring":      "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
+	"ring":               "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
 	"internal/failpoint": "any package may use it, so it may drag nothing in",
-	"pin":       "the order of placements is pure arithmetic",
+	"pin":                "the order of placements is pure arithmetic",
 }
 
 // imports is one import declaration.

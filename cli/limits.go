@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 )
 
 type limitFlags struct {
@@ -22,11 +23,11 @@ func (f limitFlags) apply(cfg *signaling.Config) error {
 	var faults []error
 	for _, row := range []struct {
 		flag, text string
-		quota      *signaling.Quota
+		quota      *limits.Quota
 	}{
-		{"limit-identity", f.LimitIdentity, &cfg.Quotas.Identity},
-		{"limit-key", f.LimitKey, &cfg.Quotas.Key},
-		{"limit-address", f.LimitAddress, &cfg.Quotas.Address},
+		{"limit-identity", f.LimitIdentity, &cfg.Limits.Quotas.Identity},
+		{"limit-key", f.LimitKey, &cfg.Limits.Quotas.Key},
+		{"limit-address", f.LimitAddress, &cfg.Limits.Quotas.Address},
 	} {
 		if err := row.quota.Set(row.text); err != nil {
 			faults = append(faults, fmt.Errorf("--%s: %w", row.flag, err))

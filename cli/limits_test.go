@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 )
 
 // TestTheHelpTellsTheDefaultLimits: what a flag's help says is what the node does.
@@ -15,11 +16,11 @@ func TestTheHelpTellsTheDefaultLimits(t *testing.T) {
 	if told, want := tagOf(t, "MaxSockets", "default"), fmt.Sprint(defaults.MaxSockets); told != want {
 		t.Errorf("--max-sockets is %s by default, and the node's default is %s", told, want)
 	}
-	for field, want := range map[string]signaling.Quota{
-		"LimitIdentity": defaults.Quotas.Identity, "LimitKey": defaults.Quotas.Key, "LimitAddress": defaults.Quotas.Address,
+	for field, want := range map[string]limits.Quota{
+		"LimitIdentity": defaults.Limits.Quotas.Identity, "LimitKey": defaults.Limits.Quotas.Key, "LimitAddress": defaults.Limits.Quotas.Address,
 	} {
 		_, told, ok := strings.Cut(tagOf(t, field, "help"), "Default ")
-		var got signaling.Quota
+		var got limits.Quota
 		if err := got.Set(strings.TrimSuffix(told, ".")); !ok || err != nil || got != want {
 			t.Errorf("%s tells of %q, the default is %+v (%v)", field, told, want, err)
 		}

@@ -5,19 +5,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// A pasted list comes as a few lines at once.
-const (
-	chatPerSecond = 5
-	chatBurst     = 10
-)
-
 // Without a link the line is lost; the client misses its echo and repeats it.
 func (s *session) chat(m *wire.Say) {
 	if !s.who.CanChat {
 		s.socket.send(faultOf(errNoChat))
 		return
 	}
-	if !s.server.chats.Allow(s.entryKey()) {
+	if !s.server.limits.Chat(s.person()) {
 		s.socket.send(faultOf(errFlood))
 		return
 	}

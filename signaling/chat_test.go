@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -23,13 +24,13 @@ func TestChatGoesToTheNodeAndBackWithinItsPace(t *testing.T) {
 	if line := hear[*wire.Chat](ada); *line != want {
 		t.Fatalf("heard %+v, want %+v", line, want)
 	}
-	for range 4 * chatBurst {
+	for range 4 * limits.ChatBurst {
 		ada.say(&wire.Say{Text: "spam"})
 	}
 	if fault := hear[*wire.Error](ada); fault.Code != wire.CodeTooManyMessages {
 		t.Fatalf("heard %+v", fault)
 	}
-	if lines := strings.Count(n.said(), "spam"); lines > 2*chatBurst {
-		t.Fatalf("the node heard %d of %d lines at once", lines, 4*chatBurst)
+	if lines := strings.Count(n.said(), "spam"); lines > 2*limits.ChatBurst {
+		t.Fatalf("the node heard %d of %d lines at once", lines, 4*limits.ChatBurst)
 	}
 }

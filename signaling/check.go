@@ -8,13 +8,12 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 )
 
 const (
-	checksPerSecond = 0.1 // of an identity; each opens a room
-	checkBurst      = 5
-	checkTokenLife  = 3 * time.Minute
-	checkPlaces     = 2 // the page sends to itself
+	checkTokenLife = 3 * time.Minute
+	checkPlaces    = 2 // the page sends to itself
 )
 
 var errNoCheck = errors.New("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
@@ -44,7 +43,7 @@ func (s *Server) checkToken(r *http.Request) (string, error) {
 		return "", errNoCheck
 	case life <= 0: // accepted, because clocks differ
 		return "", access.ErrExpired
-	case !s.checks.Allow(asking.Key + "/" + asking.Identity):
+	case !s.limits.TestConnection(limits.Person{Key: asking.Key, Identity: asking.Identity}):
 		return "", errTooOften
 	}
 	return s.parts.Keys.Mint(asking.Key, asking.ForCheck(ring.RoomID("check-"+newPeerID()), checkPlaces), life)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -52,7 +53,7 @@ func TestACheckHasARoomOfItsOwn(t *testing.T) {
 	}
 	rooms := make(map[ring.RoomID]bool)
 	refused := 0
-	for range 2 * checkBurst {
+	for range 2 * limits.TestBurst {
 		token, fault := e.check(r.token("lobby", "Ada"))
 		if fault.Code == wire.CodeTooManySockets {
 			refused++
@@ -68,7 +69,7 @@ func TestACheckHasARoomOfItsOwn(t *testing.T) {
 		}
 		rooms[grant.Room] = true
 	}
-	if refused == 0 || len(rooms) < checkBurst {
+	if refused == 0 || len(rooms) < limits.TestBurst {
 		t.Errorf("%d were answered, %d refused", len(rooms), refused)
 	}
 }

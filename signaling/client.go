@@ -22,7 +22,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
-		if !s.offers.Allow() || s.server.meter.offer(*s.spends) != nil {
+		if !s.offers.Allow() || s.server.limits.Offer(*s.counted) != nil {
 			fault := faultOf(errManyOffers)
 			s.socket.send(&wire.OfferRejected{ID: m.ID, Code: fault.Code, Message: fault.Message, Epoch: s.pin.Fence.Epoch})
 			break

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -50,7 +51,7 @@ type Config struct {
 	TLS  *tls.Config   // the page's; nil: plain
 	HSTS time.Duration // 0: not sent
 
-	Quotas Quotas
+	Limits limits.Config
 
 	MaxSockets        int           // one more gets 503
 	ShedPerSecond     int           // clients that an overloaded node sends elsewhere; 0: none
@@ -70,9 +71,6 @@ type Config struct {
 	MaxWaitingPerAddress int
 	OffersPerSecond      float64 // of one session
 	OfferBurst           int
-	EntriesPerSecond     float64 // placed joins
-	EntryBurst           int
-	OpeningsPerSecond    float64 // joins of an identity that may reserve egress
 }
 
 const (
@@ -85,17 +83,13 @@ const (
 	byteBurst      = 1 << 20
 	// Of HTTP/2: the page loads some 60 files.
 	maxStreams = 100
-	// By identity and room. Clients that wait for the store come five times a second.
-	asksPerSecond = 8
-	askBurst      = 40
-	openingBurst  = 4
 )
 
 // DefaultConfig is the binary's.
 func DefaultConfig(node ring.NodeID) Config {
 	return Config{
 		Node:   node,
-		Quotas: defaultQuotas(),
+		Limits: limits.DefaultConfig(),
 		// LiveKit's tokens' default life.
 		ResumeGrace: 6 * time.Hour,
 		// About 1 GiB.
@@ -123,11 +117,6 @@ func DefaultConfig(node ring.NodeID) Config {
 		// A failover takes four at most.
 		OffersPerSecond: 2,
 		OfferBurst:      10,
-		// A dropped socket keeps a place for 30 s: at most 80 of 300.
-		EntriesPerSecond: 2,
-		EntryBurst:       20,
-		// Reservations last 10 s: six for one identity.
-		OpeningsPerSecond: 0.2,
 	}
 }
 

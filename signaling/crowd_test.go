@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -119,7 +120,7 @@ func TestAClientIsReadAtItsPace(t *testing.T) {
 }
 
 func TestWhoComesAndGoesTooOftenIsHeldBack(t *testing.T) {
-	r, _, e := lobbyWith(t, func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 3 })
+	r, _, e := lobbyWith(t, func(c *Config) { c.Limits.Entries = limits.Rate{PerSecond: 0.001, Burst: 3} })
 	grace, _ := e.join("lobby", "Grace")
 	for range 3 {
 		ada, _ := e.join("lobby", "Ada")

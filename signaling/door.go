@@ -14,11 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-const (
-	doorsPerSecond = 5
-	doorBurst      = 20
-	maxDoorBytes   = 1 << 10
-)
+const maxDoorBytes = 1 << 10
 
 var errNotWaiting = errors.New("this person does not wait")
 
@@ -36,7 +32,7 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 	if !s.who.CanModerate {
 		return errNotModerator
 	}
-	if !s.server.doors.Allow(s.entryKey()) {
+	if !s.server.limits.Door(s.person()) {
 		return errFlood
 	}
 	room := s.who.Room

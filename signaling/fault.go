@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -67,7 +68,7 @@ func messageOf(err error, meaning wire.Meaning) string {
 	case errors.Is(err, errTooOften):
 		return sentenceOf(errTooOften) + " Wait a moment, then try again."
 	}
-	if spent, ok := errors.AsType[*quotaError](err); ok {
+	if spent, ok := errors.AsType[*limits.QuotaError](err); ok {
 		return sentenceOf(spent) + " Wait a moment, then try again."
 	}
 	if errors.Is(err, access.ErrUnfit) {
@@ -160,7 +161,7 @@ func codeOfType(err error) wire.Code {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
 		return codeOfRefusal(refused.Code)
 	}
-	if _, ok := errors.AsType[*quotaError](err); ok {
+	if _, ok := errors.AsType[*limits.QuotaError](err); ok {
 		return wire.CodeTooManySockets
 	}
 	if wait, ok := errors.AsType[*waitlist.WaitError](err); ok && !errors.Is(err, errResumeExpired) {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -100,7 +101,7 @@ func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
 func TestOneIdentityReservesForFewRooms(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
-	e := r.signalingNode(func(c *Config) { c.OpeningsPerSecond = 1e-9 })
+	e := r.signalingNode(func(c *Config) { c.Limits.Openings.PerSecond = 1e-9 })
 	grant := access.Everything("mallory", "")
 	grant.ExpectedSize = 300
 	token, err := r.keys.Mint(apiKey, grant, time.Hour)
@@ -128,7 +129,7 @@ func TestOneIdentityReservesForFewRooms(t *testing.T) {
 			t.Errorf("a token for any room claims %v", got)
 		}
 	}
-	if want := openingBurst; reserved != want {
+	if want := limits.DefaultConfig().Openings.Burst; reserved != want {
 		t.Errorf("one identity reserves for %d rooms, want %d", reserved, want)
 	}
 }

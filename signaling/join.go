@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -49,7 +50,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if s.server.panics.Refuses(s.strikeName()) {
 		return errStruck
 	}
-	if !s.server.asks.Allow(s.entryKey()) {
+	if !s.server.limits.Attempt(s.person()) {
 		return errTooOften
 	}
 	if err := s.spend(); err != nil {
@@ -106,27 +107,27 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	return nil
 }
 
-func (s *session) entryKey() string { return string(s.who.Room) + "\x00" + s.who.Identity }
+// person is whom the node's limits count.
+func (s *session) person() limits.Person {
+	return limits.Person{Room: s.who.Room, Key: s.who.Key, Identity: s.who.Identity, Address: s.address}
+}
 
 // spend counts join and socket.
 func (s *session) spend() error {
-	by := spender{identity: s.who.Key + "\x00" + s.who.Identity, key: s.who.Key}
-	if s.address.IsValid() {
-		by.address = s.address.String()
-	}
-	if err := s.server.meter.enter(by); err != nil {
+	by := s.person()
+	if err := s.server.limits.Join(by); err != nil {
 		return err
 	}
-	s.spends = &by
+	s.counted = &by
 	return nil
 }
 
 // arriveCounted charges rooms with nobody else to their quota. Beyond it only rooms that the store knows are joined.
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
-	spent := s.server.meter.open(*s.spends)
+	spent := s.server.limits.OpenRoom(*s.counted)
 	link, err := s.arrive(ctx, spent)
 	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetResumed()) {
-		s.server.meter.reopen(*s.spends)
+		s.server.limits.ReturnRoom(*s.counted)
 	}
 	return link, err
 }
@@ -236,7 +237,7 @@ func (s *session) arrive(ctx context.Context, spent error) (*sfulink.Link, error
 }
 
 func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link, error) {
-	s.unreserved = !s.server.openings.Allow(s.who.Identity)
+	s.unreserved = !s.server.limits.Reserve(s.person())
 	defer func() { s.unreserved = false }()
 	if err := s.mayEnter(ctx, spent); err != nil {
 		return nil, err
@@ -268,7 +269,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, errUnheard
 	}
 	// From here a place in the room is taken; waiting for the store took none.
-	if !s.server.entries.Allow(s.entryKey()) {
+	if !s.server.limits.Enter(s.person()) {
 		return nil, errTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way

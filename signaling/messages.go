@@ -12,12 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Of one person, for each receiver: wire.MaxReceivers at once.
-const (
-	directsPerSecond = 10
-	directBurst      = 60
-)
-
 var errNoMessages = errors.New("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
 
 // Messenger carries messages to other nodes; nodelink.Links is one.
@@ -104,7 +98,7 @@ func (s *session) message(m *wire.SendMessage) {
 		switch {
 		case scope == "" || s.mail == nil:
 			err = errNoMessages
-		case !s.server.directs.Allow(s.strikeName()):
+		case !s.server.limits.Direct(s.person()):
 			err = errFlood
 		case scope == wire.ScopeRoom && !s.meets(to):
 			// Without a word of who is elsewhere.

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -109,7 +110,7 @@ func TestAFloodOfMessagesIsRefused(t *testing.T) {
 	e := newRig(t).signalingNode(nil)
 	ada := e.connect("ada", mayMessage)
 	e.connect("bob", nil)
-	for seq := range uint64(directBurst + 10) {
+	for seq := range uint64(limits.DirectBurst + 10) {
 		ada.send(seq+1, "bob")
 	}
 	for {

@@ -14,16 +14,6 @@ import (
 )
 
 const (
-	// One click for each person of a list.
-	actsPerSecond = 5
-	actBurst      = 30
-	// Requests to unmute disturb people.
-	requestsPerSecond = 0.5
-	requestBurst      = 10
-	// A media node allows twice as much.
-	expressionsPerSecond = 2
-	expressionBurst      = 6
-
 	moderateLimit = 2 * time.Second
 	againAfter    = 50 * time.Millisecond
 )
@@ -39,7 +29,7 @@ func (s *session) express(m wire.Message) error {
 	if s.who.Hidden {
 		return errUnseen
 	}
-	if !s.server.expressions.Allow(s.entryKey()) {
+	if !s.server.limits.Express(s.person()) {
 		return errFlood
 	}
 	switch m := m.(type) {
@@ -60,7 +50,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	if !s.who.CanModerate {
 		return errNotModerator
 	}
-	if !s.server.acts.Allow(s.entryKey()) || m.Act == wire.ActAskUnmute && !s.server.requests.Allow(s.entryKey()) {
+	if !s.server.limits.Moderate(s.person()) || m.Act == wire.ActAskUnmute && !s.server.limits.AskUnmute(s.person()) {
 		return errFlood
 	}
 	s.log.Info("moderator acts", "identity", s.who.Identity, "act", m.Act, "on", m.Peer)

@@ -43,7 +43,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		ask, err = readNotice(w, r, grant)
 	}
-	if err == nil && grant.ForCluster() != nil && !s.roomAsks.Allow("message "+grant.Identity) {
+	if err == nil && grant.ForCluster() != nil && !s.limits.SendNotice(grant.Identity) {
 		err = errFlood
 	}
 	slices.Sort(ask.To)

@@ -18,12 +18,6 @@ import (
 )
 
 const (
-	// Scrolling pages change whom they watch, which may ask the store about wire.MaxWatched users.
-	watchesPerSecond = 1
-	watchBurst       = 10
-	// Of an address, whose people may all come back at once: as many as joins.
-	addressWatchesPerSecond = 50
-	addressWatchBurst       = 1000
 	// users of one request
 	maxAsked      = 100
 	askLimitUsers = 2 * time.Second
@@ -102,7 +96,7 @@ func (s *session) watch(m *wire.Watch) error {
 	if !s.who.CanWatch {
 		return errNoWatch
 	}
-	if !s.server.watches.Allow(s.strikeName()) || s.address.IsValid() && !s.server.watchesFrom.Allow(s.address.String()) {
+	if !s.server.limits.Watch(s.person()) {
 		return errManyWatches
 	}
 	if s.watcher == nil {

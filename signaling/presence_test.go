@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -239,7 +239,7 @@ func TestWhoIsNotToldAndNotSeen(t *testing.T) {
 		_, list := e.presence("")
 		return *list.Online == 1 // A hidden person is not counted.
 	})
-	for range 2 * watchBurst {
+	for range 2 * limits.WatchBurst {
 		ada.say(&wire.Watch{Users: wire.List[string]{"bob"}})
 	}
 	for {
@@ -297,8 +297,10 @@ func TestConnectionsInNoRoomAreEnded(t *testing.T) {
 // Many identities behind one address change whom they watch no faster than they may join.
 func TestWatchesOfAnAddressAreBounded(t *testing.T) {
 	r := peopled(t)
-	e := r.signalingNode(func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
-	e.watchesFrom = connlimit.NewKeyedLimiter(0.001, 2, 10)
+	e := r.signalingNode(func(c *Config) {
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		c.Limits.AddressWatches = limits.Rate{PerSecond: 0.001, Burst: 2}
+	})
 	watches := func(address, identity string) wire.Message {
 		c := e.from(address)
 		c.say(&wire.Connect{Token: r.mint(access.Grant{Identity: identity, CanWatch: true}, time.Hour)})

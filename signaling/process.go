@@ -13,13 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-const (
-	// A collection takes all cores.
-	collectsPerSecond = 1
-	collectBurst      = 5
-	collectingNodes   = 1024
-)
-
 type processAnswer struct {
 	Node       ring.NodeID `json:"node"`
 	Goroutines int         `json:"goroutines"`
@@ -41,7 +34,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	case node != s.config.Node && !known:
 		writeText(w, http.StatusNotFound, "There is no media node of that name.")
 		return
-	case collect && !s.collects.Allow(string(node)):
+	case collect && !s.limits.Collect(node):
 		writeFault(w, errCollecting)
 		return
 	case node != s.config.Node:

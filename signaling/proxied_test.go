@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -65,7 +66,7 @@ func TestBalancersSayWhomTheyBring(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	e := r.signalingNode(func(c *Config) {
-		c.Quotas = Quotas{Address: Quota{Joins: Rate{PerSecond: 0.001, Burst: 2}}}
+		c.Limits.Quotas = limits.Quotas{Address: limits.Quota{Joins: limits.Rate{PerSecond: 0.001, Burst: 2}}}
 		c.ProxyProtocolFrom = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	haproxy := startHaproxy(t, e.addr)

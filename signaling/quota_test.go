@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -59,20 +60,20 @@ func (c *client) refused(token string) string {
 // back in every room, and nobody else is.
 func TestQuotasHoldAcrossRooms(t *testing.T) {
 	const otherKey = "APIother"
-	few := Quota{Joins: Rate{PerSecond: 0.001, Burst: 3}}
+	few := limits.Quota{Joins: limits.Rate{PerSecond: 0.001, Burst: 3}}
 	for name, tc := range map[string]struct {
-		quotas        Quotas
+		quotas        limits.Quotas
 		attack, other func(r *rig, e *signalingNode, room string) (*client, string) // dials, and gives a token
 	}{
 		"identity": {
-			Quotas{Identity: few},
+			limits.Quotas{Identity: few},
 			func(r *rig, e *signalingNode, room string) (*client, string) { return e.dial(), r.token(room, "Eve") },
 			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.dial(), r.tokenOf(otherKey, room, "Eve")
 			},
 		},
 		"API key": {
-			Quotas{Key: few},
+			limits.Quotas{Key: few},
 			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.dial(), r.token(room, "eve-"+room)
 			},
@@ -81,7 +82,7 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 			},
 		},
 		"address": {
-			Quotas{Address: few},
+			limits.Quotas{Address: few},
 			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.from("198.51.100.7"), r.token(room, "eve-"+room)
 			},
@@ -99,7 +100,7 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 			r.keys = keys
 			n := r.node("sfu-1")
 			e := r.signalingNode(func(c *Config) {
-				c.Quotas, c.TrustedProxies = tc.quotas, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+				c.Limits.Quotas, c.TrustedProxies = tc.quotas, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			})
 			for i := range 6 {
 				room := fmt.Sprintf("room-%d", i)
@@ -127,7 +128,9 @@ func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
 	for i := range 4 {
 		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
 	}
-	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Sockets: 2}, Key: Quota{Sockets: 3}} })
+	e := r.signalingNode(func(c *Config) {
+		c.Limits.Quotas = limits.Quotas{Identity: limits.Quota{Sockets: 2}, Key: limits.Quota{Sockets: 3}}
+	})
 	eve, _ := e.join("0", "Eve")
 	e.join("1", "Eve")
 	if said := e.dial().refused(r.token("2", "Eve")); !strings.HasPrefix(said, "Too many sockets of this identity.") {
@@ -146,7 +149,9 @@ func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
 // TestNewRoomsAreCounted: a quota of new rooms that is spent keeps nobody out of a room that stands.
 func TestNewRoomsAreCounted(t *testing.T) {
 	r := newRig(t)
-	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 2}}} })
+	e := r.signalingNode(func(c *Config) {
+		c.Limits.Quotas = limits.Quotas{Identity: limits.Quota{Rooms: limits.Rate{PerSecond: 0.001, Burst: 2}}}
+	})
 	for i := range 4 {
 		n := r.node(ring.NodeID(fmt.Sprintf("sfu-%d", i))) // a node each, because a fake node has one roster
 		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
@@ -176,7 +181,7 @@ func TestAStoreThatHangsLeavesTimeToJoin(t *testing.T) {
 	}
 	t.Run("beyond a quota", func(t *testing.T) {
 		r, _, e := lobbyWith(t, func(c *Config) {
-			c.JoinBudget, c.Quotas = budget, Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 1}}}
+			c.JoinBudget, c.Limits.Quotas = budget, limits.Quotas{Identity: limits.Quota{Rooms: limits.Rate{PerSecond: 0.001, Burst: 1}}}
 		})
 		r.placer.set("other", r.node("sfu-2").pin(firstEpoch))
 		e.join("lobby", "Eve")
@@ -193,7 +198,9 @@ func TestAStoreThatHangsLeavesTimeToJoin(t *testing.T) {
 }
 
 func TestOffersOfOneIdentityAreCounted(t *testing.T) {
-	_, _, e := lobbyWith(t, func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
+	_, _, e := lobbyWith(t, func(c *Config) {
+		c.Limits.Quotas = limits.Quotas{Identity: limits.Quota{Offers: limits.Rate{PerSecond: 0.001, Burst: 2}}}
+	})
 	for i := range 4 {
 		c, _ := e.join("lobby", "Eve")
 		c.offer(fmt.Sprintf("o-%d", i), true)
@@ -219,7 +226,7 @@ func TestChatIsPacedByPerson(t *testing.T) {
 		tabs = append(tabs, tab)
 	}
 	ada, _ := e.join("lobby", "Ada")
-	for range 2 * chatBurst {
+	for range 2 * limits.ChatBurst {
 		for _, tab := range tabs {
 			tab.say(&wire.Say{Text: "eve's"})
 		}
@@ -232,28 +239,7 @@ func TestChatIsPacedByPerson(t *testing.T) {
 		said := n.said()
 		return strings.Count(said, "mutes") == len(tabs) && strings.Contains(said, "ada's")
 	})
-	if told := strings.Count(n.said(), "eve's"); told < chatBurst || told >= 4*chatBurst {
-		t.Errorf("%d of her %d lines were passed on, want %d and few more", told, 8*chatBurst, chatBurst)
-	}
-}
-
-func TestQuotaText(t *testing.T) {
-	for text, want := range map[string]Quota{
-		"":                                  {Joins: Rate{1, 2}, Sockets: 3},
-		"off":                               {},
-		"joins=5.5:50, sockets=off":         {Joins: Rate{5.5, 50}},
-		"rooms=0.1:2,offers=9:9,joins=off,": {Rooms: Rate{0.1, 2}, Offers: Rate{9, 9}, Sockets: 3},
-		"sockets=12":                        {Joins: Rate{1, 2}, Sockets: 12},
-	} {
-		got := Quota{Joins: Rate{1, 2}, Sockets: 3}
-		if err := got.Set(text); err != nil || got != want {
-			t.Errorf("%q makes %+v, %v, want %+v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"joins", "joins=", "joins=5", "joins=0:1", "joins=1:0", "joins=-1:1", "joins=NaN:1", "joins=+Inf:1", "sockets=0", "sockets=1:1", "tea=1:1"} {
-		q := Quota{}
-		if err := q.Set(text); err == nil || !strings.Contains(err.Error(), "write joins=10:100") {
-			t.Errorf("%q: %+v, %v", text, q, err)
-		}
+	if told := strings.Count(n.said(), "eve's"); told < limits.ChatBurst || told >= 4*limits.ChatBurst {
+		t.Errorf("%d of her %d lines were passed on, want %d and few more", told, 8*limits.ChatBurst, limits.ChatBurst)
 	}
 }

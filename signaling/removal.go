@@ -20,10 +20,6 @@ import (
 )
 
 const (
-	// Each question goes to every media node.
-	roomAsksPerSecond = 5
-	roomAskBurst      = 50
-
 	takeOutFirst = 100 * time.Millisecond
 	takeOutLimit = 5 * time.Second // a death, and a move
 )
@@ -115,7 +111,7 @@ func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
 	if err := grant.ForRoomAdmin(room); err != nil {
 		return err
 	}
-	if !s.roomAsks.Allow(string(room)) {
+	if !s.limits.AskAboutRoom(room) {
 		return errFlood
 	}
 	return nil

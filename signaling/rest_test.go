@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 )
 
 // get fetches a path of the signaling node, with a bearer token if there is one.
@@ -114,7 +115,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 	}
 	// Collecting garbage on demand has a bound for each process; looking has none.
 	refused := 0
-	for range 3 * collectBurst {
+	for range 3 * limits.CollectionBurst {
 		status, body, header := e.get("/api/v1/process?node=sfu-1&collect", admin)
 		if status == http.StatusTooManyRequests && strings.Contains(body, "too_many_messages") && header.Get("Retry-After") != "" {
 			refused++
@@ -126,7 +127,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Errorf("%d collections in a row, and none was refused", 3*collectBurst)
+		t.Errorf("%d collections in a row, and none was refused", 3*limits.CollectionBurst)
 	}
 }
 
@@ -306,13 +307,13 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 		t.Errorf("who runs the room sees %s", body)
 	}
 	refused := 0
-	for range 2 * roomAskBurst {
+	for range 2 * limits.RoomQuestionBurst {
 		if status, body, _ := e.get("/api/v1/rooms/lobby", host); status == http.StatusTooManyRequests && strings.Contains(body, "too_many_messages") {
 			refused++
 		}
 	}
 	if status, _, _ := e.get("/api/v1/rooms/lobby", admin); refused == 0 || status != http.StatusOK {
-		t.Errorf("who runs a room asked %d times and was refused %d times, and the operator is answered %d", 2*roomAskBurst, refused, status)
+		t.Errorf("who runs a room asked %d times and was refused %d times, and the operator is answered %d", 2*limits.RoomQuestionBurst, refused, status)
 	}
 	_, body, _ := e.get("/api/v1/rooms", admin)
 	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +

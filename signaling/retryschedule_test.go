@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -34,7 +35,7 @@ func TestRetriesAreSpread(t *testing.T) {
 func TestWhoWaitsForTheStoreIsNotHeldBack(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
-	e := r.signalingNode(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 1 })
+	e := r.signalingNode(func(c *Config) { c.Limits.Entries = limits.Rate{PerSecond: 0.001, Burst: 1} })
 	refuse := func(err error) {
 		r.placer.mu.Lock()
 		defer r.placer.mu.Unlock()

@@ -66,7 +66,7 @@ func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 	if err == nil && !runs {
 		_, err = grant.ForRoom(string(room))
 	}
-	if err == nil && grant.ForCluster() != nil && !s.roomAsks.Allow("roster "+grant.Identity) {
+	if err == nil && grant.ForCluster() != nil && !s.limits.ReadRoster(grant.Identity) {
 		err = errFlood
 	}
 	if err != nil {

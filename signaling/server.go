@@ -34,6 +34,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -115,22 +116,7 @@ type Server struct {
 	decode func([]byte) (wire.Message, error)
 
 	pending      *connlimit.Limiter
-	asks         *connlimit.KeyedLimiter
-	entries      *connlimit.KeyedLimiter
-	openings     *connlimit.KeyedLimiter // for placements that may reserve egress
-	checks       *connlimit.KeyedLimiter
-	collects     *connlimit.KeyedLimiter
-	meter        *meter
-	chats        *connlimit.KeyedLimiter // by person and room
-	directs      *connlimit.KeyedLimiter // by person
-	acts         *connlimit.KeyedLimiter // of moderators
-	requests     *connlimit.KeyedLimiter // to unmute, by asker
-	expressions  *connlimit.KeyedLimiter // hands and reactions, by person and room
-	roomAsks     *connlimit.KeyedLimiter // of room admins, by room
-	watches      *connlimit.KeyedLimiter // by person
-	watchesFrom  *connlimit.KeyedLimiter // by address
-	doors        *connlimit.KeyedLimiter // of moderators, by person and room
-	owing        *connlimit.KeyedLimiter // questions to media nodes
+	limits       *limits.Limits
 	line         waitlist.List
 	noRooms      noRooms
 	retries      retrySchedule
@@ -155,8 +141,6 @@ type Server struct {
 }
 
 const (
-	// As many as sockets, 200 bytes each.
-	rememberedEntries = 20_000
 	// Without a good token.
 	strangerLogsPerSecond = 1
 	strangerLogBurst      = 20
@@ -180,27 +164,12 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	s := &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
-		asks:         connlimit.NewKeyedLimiter(asksPerSecond, askBurst, rememberedEntries),
-		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
-		checks:       connlimit.NewKeyedLimiter(checksPerSecond, checkBurst, rememberedEntries),
-		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
-		acts:         connlimit.NewKeyedLimiter(actsPerSecond, actBurst, rememberedEntries),
-		requests:     connlimit.NewKeyedLimiter(requestsPerSecond, requestBurst, rememberedEntries),
-		expressions:  connlimit.NewKeyedLimiter(expressionsPerSecond, expressionBurst, rememberedEntries),
-		roomAsks:     connlimit.NewKeyedLimiter(roomAsksPerSecond, roomAskBurst, rememberedEntries),
-		watches:      connlimit.NewKeyedLimiter(watchesPerSecond, watchBurst, rememberedEntries),
-		watchesFrom:  connlimit.NewKeyedLimiter(addressWatchesPerSecond, addressWatchBurst, rememberedEntries),
-		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, openingBurst, rememberedEntries),
-		meter:        newMeter(config.Quotas),
+		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
-		directs:      connlimit.NewKeyedLimiter(directsPerSecond, directBurst, rememberedEntries),
-		chats:        connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, rememberedEntries),
 		notes:        make(chan endedSessions, waitingNotes),
 		asking:       make(chan struct{}, asksOfEndings),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
-		doors:        connlimit.NewKeyedLimiter(doorsPerSecond, doorBurst, rememberedEntries),
-		owing:        connlimit.NewKeyedLimiter(owingPerSecond, 1, rememberedEntries),
 	}
 	s.line.Dead, s.line.Grace = s.isDead, waitingGrace
 	return s, nil

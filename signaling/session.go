@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -35,8 +36,8 @@ type session struct {
 
 	who        access.Session
 	address    netip.Prefix
-	spends     *spender // nil until counted
-	admitted   bool     // by a good token
+	counted    *limits.Person // as limits.Join counted it; nil before
+	admitted   bool           // by a good token
 	resumes    bool
 	unjudged   bool // whether it is over is unknown
 	generation generation
@@ -154,8 +155,8 @@ func (s *session) giveBack() {
 	if s.admitted {
 		s.server.sockets.Add(-1)
 	}
-	if s.spends != nil {
-		s.server.meter.leave(*s.spends)
+	if s.counted != nil {
+		s.server.limits.Leave(*s.counted)
 	}
 }
 
@@ -269,7 +270,7 @@ func (s *session) refuse(err error) ending {
 
 // mayLog always allows good tokens that do not come too often.
 func (s *session) mayLog(err error) (unlogged int, ok bool) {
-	_, spent := errors.AsType[*quotaError](err)
+	_, spent := errors.AsType[*limits.QuotaError](err)
 	if s.admitted && !spent && !errors.Is(err, errTooOften) {
 		return 0, true
 	}

@@ -26,9 +26,6 @@ const (
 	// Without headroom the first in line tries at this pace, and nobody else enters for twice as long.
 	placeEvery    = 2 * time.Second
 	placeEveryMax = 16 * time.Second
-
-	// A media node's answer also writes.
-	owingPerSecond = 0.3
 )
 
 var errTurnedAway = errors.New("somebody who runs this room turned this person away")
@@ -298,7 +295,7 @@ func (s *Server) askOwners(ctx context.Context) {
 
 // If nobody is in the room, the door forgets unused admissions.
 func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
-	if !s.owing.Allow(string(owed.Room)) {
+	if !s.limits.AskOwner(owed.Room) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)

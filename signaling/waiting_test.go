@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
@@ -19,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -223,8 +223,7 @@ func TestPlaceIsKeptOverAReload(t *testing.T) {
 func TestOwnerIsAskedWhoCame(t *testing.T) {
 	for _, wait := range []bool{true, false} {
 		r := newCapped(t)
-		e := r.signalingNode(nil)
-		e.owing = connlimit.NewKeyedLimiter(1000, 1, 10)
+		e := r.signalingNode(func(c *Config) { c.Limits.Owners = limits.Rate{PerSecond: 1000, Burst: 1} })
 		if err := r.Raw.Set(t.Context(), "holdfast:room:{lobby}:node", r.node.pin(firstEpoch).Encode(), 0).Err(); err != nil {
 			t.Fatal(err)
 		}

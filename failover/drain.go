@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -27,12 +26,6 @@ const (
 	settleEvery = 50 * time.Millisecond
 	leaveAgain  = 2 * time.Second
 )
-
-// Mover moves rooms between living nodes.
-type Mover interface {
-	// Move replaces from on node to, or its choice if empty, and returns the current pin, whoever wrote it.
-	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
-}
 
 type leaving struct {
 	room LocalRoom
@@ -80,17 +73,14 @@ func (l *leavers) count(next leaving, one int) {
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
-	_, moves := f.rehomer.(Mover)
 	for _, node := range view.Nodes {
 		if !node.Draining {
 			continue
 		}
 		for _, room := range f.rooms.PinnedTo(node.Boot) {
-			next := leaving{room: room, node: node, live: moves && !node.Overdue, why: pin.WhyDrain}
-			if next.live || node.Overdue {
-				all = append(all, next)
-				listed[next.key()] = true
-			}
+			next := leaving{room: room, node: node, live: !node.Overdue, why: pin.WhyDrain}
+			all = append(all, next)
+			listed[next.key()] = true
 		}
 	}
 	f.forgetStaying(listed)
@@ -196,9 +186,8 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
-	mover, moves := f.rehomer.(Mover)
-	if l.live && moves {
-		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, l.to, l.room.Expect, l.why)
+	if l.live {
+		to, err = f.rehomer.Move(ctx, l.room.Room, l.room.Pin, l.to, l.room.Expect, l.why)
 	} else {
 		to, err = f.rehomer.Rehome(ctx, l.room.Room, l.room.Pin, l.room.Expect)
 	}

@@ -77,15 +77,16 @@ type LeavingRooms interface {
 	Stays(room ring.RoomID, why string)
 }
 
-// Rehomer is *orchestrator.Orchestrator.
+// Rehomer is *orchestrator.Orchestrator. It chooses where rooms go and writes their pins.
 type Rehomer interface {
+	// Plan reserves a target for the room of a dead pin. It is told of all rooms before the first of them moves, on all
+	// signaling nodes in one order, so that all of them choose alike.
+	Plan(room ring.RoomID, from pin.Pin, expect headroom.Room)
 	// Rehome replaces the dead pin from and returns the current one, whoever wrote it.
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
-}
-
-// Planner is a Rehomer that is told of all rooms before the first moves, on all signaling nodes in one order.
-type Planner interface {
-	Plan(room ring.RoomID, from pin.Pin, expect headroom.Room)
+	// Move takes a room off a living node to the node to, or to one of its own choice if to is empty. It returns the
+	// current pin, whoever wrote it.
+	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
 // Pins is *redisstore.Store.

@@ -21,8 +21,7 @@ const (
 
 // relieve waits during a death or a drain, which need the headroom.
 func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
-	_, moves := f.rehomer.(Mover)
-	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {
+	if f.relief == nil || !view.Settled || f.unrest(view) {
 		return
 	}
 	now, mine := time.Now(), f.hasTurn(time.Now())

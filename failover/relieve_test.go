@@ -96,6 +96,8 @@ func (r reliever) PinnedTo(boot pin.BootID) (out []LocalRoom) {
 	return out
 }
 
+func (r reliever) Plan(ring.RoomID, pin.Pin, headroom.Room) {}
+
 func (r reliever) Rehome(context.Context, ring.RoomID, pin.Pin, headroom.Room) (pin.Pin, error) {
 	panic("relief moves only what lives")
 }

@@ -139,11 +139,9 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 		}
 		begins = append(begins, m)
 	}
-	if planner, ok := f.rehomer.(Planner); ok {
-		for _, m := range begins {
-			if m.to.IsZero() {
-				planner.Plan(m.room.Room, m.from, m.room.Expect)
-			}
+	for _, m := range begins {
+		if m.to.IsZero() {
+			f.rehomer.Plan(m.room.Room, m.from, m.room.Expect)
 		}
 	}
 	for _, m := range begins {

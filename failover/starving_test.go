@@ -52,6 +52,8 @@ func (s *halfStore) PinnedTo(boot pin.BootID) []LocalRoom {
 	return slices.DeleteFunc(slices.Collect(maps.Values(s.rooms)), func(r LocalRoom) bool { return r.Pin.Boot != boot })
 }
 
+func (s *halfStore) Plan(ring.RoomID, pin.Pin, headroom.Room) {}
+
 func (s *halfStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ headroom.Room) (pin.Pin, error) {
 	if strings.HasPrefix(string(room), "silent-") {
 		backoff.Sleep(ctx, 300*time.Millisecond)

@@ -115,7 +115,7 @@ func (n *Node) Counters() Counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := n.counters
-	c.Users, c.Registered = len(n.locals), len(n.directory.table.users)
+	c.Users, c.Registered = len(n.locals), len(n.directory.table.first)
 	c.Waiting, c.Bytes, c.KeptBytes = n.relay.waiting, n.relay.bytes, n.relay.kept
 	return c
 }

@@ -29,7 +29,7 @@ func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidanc
 		if c.node == made.node || len(over) == maxPassed {
 			break
 		}
-		why := string(judge(c, need, limit))
+		why := string(fitOf(c, need, limit))
 		switch c.barred {
 		case barDead, barRefusedThis:
 			continue

@@ -91,7 +91,7 @@ func (l *ledger) explain(view *cluster.View, out *Explanation) {
 		out.Walk = append(out.Walk, Step{
 			Node: c.node, Reported: reported(node), Reserved: l.sums[node.Boot], Ceiling: c.ceiling,
 			Share: c.load.Plus(out.Need).Share(c.ceiling), Chosen: c.node == made.node,
-			Why: cmp.Or(string(c.barred), string(judge(c, out.Need, out.Bound))),
+			Why: cmp.Or(string(c.barred), string(fitOf(c, out.Need, out.Bound))),
 		})
 	}
 }

@@ -66,6 +66,8 @@ func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.P
 	case errors.As(err, &wait):
 		return current{}, err
 	case errors.As(err, &corrupt):
+		// Anybody may own the room, in any incarnation: all owners are asked before the repair and after it.
+		r.in, r.evidence = 0, max(r.evidence, fromStore)
 		return current{raw: corrupt}, nil
 	case errors.Is(err, pin.ErrLater):
 		return current{}, fmt.Errorf("place room %s: %w", r.room, err)

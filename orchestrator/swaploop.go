@@ -42,7 +42,8 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		}
 		usable := !next.IsZero() && now.pin == next || o.usable(ctx, r, now)
-		now.owner, err = o.verify(ctx, r, now, usable)
+		said, err := o.verify(ctx, r, now, usable)
+		now.owner, r.unanswered = said.owner, append(r.unanswered, said.unanswered...)
 		switch {
 		case err != nil:
 			return pin.Pin{}, err

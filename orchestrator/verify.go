@@ -27,63 +27,79 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open against the store. Owners synced in a view read after
-// the write need not be asked.
-func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
-	known := o.cache.Of(r.room)
-	in := r.in
-	switch lower := now.pin.Fence.Less(known.Fence); {
-	case now.raw != nil:
-		// Anybody may own the room. Ask before the write, as this process may die after it, and again after it.
-		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
-	case now.absent():
-		return pin.Pin{}, nil
-	case !usable && lower:
-		in = 0
-	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-		return pin.Pin{}, nil // verified after the write
-	case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
-		return pin.Pin{}, nil
+// verdict is what the media nodes say about the store's pin.
+type verdict struct {
+	// owner is the pin of a live node that has the room open against the store; zero if there is none.
+	owner pin.Pin
+	// unanswered are the boots that were asked and did not answer.
+	unanswered []pin.BootID
+}
+
+// verify asks the nodes whose pins the store may lack whether one of them has the room open. It changes nothing. Owners that
+// are synced in a view read after the write need not be asked. A usable pin is one at which people may join.
+func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (verdict, error) {
+	if now.absent() {
+		return verdict{}, nil
+	}
+	known, in := o.cache.Of(r.room), r.in
+	if now.raw == nil {
+		switch lower := now.pin.Fence.Less(known.Fence); {
+		case !usable && lower:
+			in = 0 // the store lost a write: nobody is known to be synced
+		case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
+			return verdict{}, nil // the pin that replaces it is verified after its write
+		case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
+			return verdict{}, nil
+		}
 	}
 	view, err := o.settledView()
 	if err != nil {
-		return pin.Pin{}, err
+		return verdict{}, err
 	}
 	ask := unsynced(view, in)
 	if len(ask) == 0 {
-		return pin.Pin{}, nil
+		return verdict{}, nil
 	}
+	// The pin's own node may have lost the room to another one, so that a synced owner is asked, too.
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
 		ask = append(ask, node)
 	}
-	owner, err := o.askOwners(ctx, r, ask)
-	switch {
-	case err != nil:
-		return pin.Pin{}, err
-	case now.raw != nil:
-	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // propose puts it back
-	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // the owner takes it over
-	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
-		return pin.Pin{}, nil // moved off this owner
-	case usable && !owner.IsZero():
-		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
-			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
+	said, err := o.askOwners(ctx, r, ask)
+	if err != nil {
+		return verdict{}, err
 	}
-	return owner, nil
+	if now.raw == nil && agrees(said.owner, now.pin, known, usable) {
+		said.owner = pin.Pin{}
+	}
+	if now.raw == nil && usable && !said.owner.IsZero() {
+		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
+			"holder", said.owner.Node, "holder_fence", said.owner.Fence, "why", "the store forgot the holder's pin")
+	}
+	return said, nil
 }
 
-// The others' part of ProbeTimeout once the cached owner answered.
+// agrees reports whether the owner's pin needs no move to it, although it differs from the stored pin.
+func agrees(owner, stored, known pin.Pin, usable bool) bool {
+	if !usable {
+		// The owner serves the cached pin, which propose puts back.
+		return owner.Boot == known.Boot && !known.Fence.Less(owner.Fence)
+	}
+	// The owner has an earlier pin of its own, and takes the stored one over; or the room was moved off this owner.
+	return owner.Boot == stored.Boot && !stored.Fence.Less(owner.Fence) ||
+		owner.Fence.Less(stored.Fence) && !stored.Fence.Ignores(owner.Fence)
+}
+
+// Once the cached owner has answered, the others have this part of ProbeTimeout left.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. A silent node must not
-// stop joins; it reclaims later.
-func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
+// askOwners asks nodes under which pin they have the room open, and returns the highest. A silent node must not stop joins: it
+// is passed over, and reclaims the room later. Those that were silent to this request already are not asked again.
+func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (verdict, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
 		return n.Boot == r.avoid.boot && r.avoid.boot != "" || slices.Contains(r.unanswered, n.Boot)
 	})
+	// The cached owner is asked first, because its answer shortens the wait for the others.
 	if first := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Boot == known.Boot }); first > 0 {
 		nodes[0], nodes[first] = nodes[first], nodes[0]
 	}
@@ -91,23 +107,24 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	defer stop()
 	var (
 		all  sync.WaitGroup
-		mu   sync.Mutex // also guards r.unanswered
-		held []pin.Pin
+		mu   sync.Mutex
+		said verdict   // guarded by mu
+		held []pin.Pin // guarded by mu
 	)
-	turn := make(chan struct{}, maxAsking)
+	slots := make(chan struct{}, maxAsking)
 	for _, node := range nodes {
-		turn <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
 			p, err := pin.Pin{}, errBroke
 			o.cfg.Panics.Survives(o.log, "a question to an owner broke", func() { p, err = o.prober.Holds(asking, node.Control, r.room) },
 				"room", r.room, "node", node.ID)
-			<-turn
+			<-slots
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case errors.Is(err, ErrNobodyThere):
 			case err != nil:
-				r.unanswered = append(r.unanswered, node.Boot)
+				said.unanswered = append(said.unanswered, node.Boot)
 				o.log.Debug("owner did not answer", "room", r.room, "node", node.ID, "error", err)
 			case !p.IsZero():
 				held = append(held, p)
@@ -119,16 +136,16 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {
-		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, err)
+		return verdict{}, fmt.Errorf("place room %s: %w", r.room, err)
 	}
-	var top pin.Pin
+	// An owner may have died since it answered.
 	view := o.views.View()
 	for _, p := range held {
-		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // it may have died since
-			top = p
+		if why, _ := whyGone(view, p); why == "" && said.owner.Fence.Less(p.Fence) {
+			said.owner = p
 		}
 	}
-	return top, nil
+	return said, nil
 }
 
 // Half of a pin's life.
@@ -144,7 +161,8 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 	if known.IsZero() && len(ask) > maxAsking {
 		return pin.Pin{}, false
 	}
-	owner, err := o.askOwners(ctx, r, ask)
+	said, err := o.askOwners(ctx, r, ask)
+	owner := said.owner
 	switch {
 	case err != nil:
 		return pin.Pin{}, false

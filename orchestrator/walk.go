@@ -35,15 +35,15 @@ type totals struct {
 	epsilon float64
 }
 
-type verdict string
+type fit string
 
 const (
-	within    verdict = "within the bound"
-	idle      verdict = "nearly idle"
-	above     verdict = "above the bound"
-	oversized verdict = "nearly idle, and the room is larger than its headroom"
-	full      verdict = "no headroom"
-	barred    verdict = "barred"
+	within    fit = "within the bound"
+	idle      fit = "nearly idle"
+	above     fit = "above the bound"
+	oversized fit = "nearly idle, and the room is larger than its headroom"
+	full      fit = "no headroom"
+	barred    fit = "barred"
 )
 
 // The ring's max/mean is 1.25 to 1.40: most rooms stay with their owner.
@@ -54,7 +54,7 @@ func bound(total totals, need headroom.Egress) float64 {
 }
 
 // Idle nodes have no bound: the owner of the first rooms would exceed it.
-func judge(c candidate, need headroom.Egress, limit float64) verdict {
+func fitOf(c candidate, need headroom.Egress, limit float64) fit {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
 		return barred
@@ -109,7 +109,7 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		limit                            = bound(total, need)
 	)
 	for c := range walk {
-		v := judge(c, need, limit)
+		v := fitOf(c, need, limit)
 		if v == barred {
 			if c.barred == barRefusedThis || c.barred == barRefusing {
 				out.refused++

@@ -72,8 +72,8 @@ func brokenBuilds() []brokenBuild {
 		}}, StoreKill, "media needs no store", 0, ""},
 		{mutant{"neither signaling nor media nodes look at ceilings, and all rooms of a dead node go to one", []edit{
 			walking(`"one of them"`),
-			{"orchestrator", "judge", "!_with.Fits(_c.ceiling)", "_c.ceiling == (headroom.Egress{})"},
-			{"orchestrator", "judge", "_with.Share(_c.ceiling) <= _limit", "_with.Fits(_with)"},
+			{"orchestrator", "fitOf", "!_with.Fits(_c.ceiling)", "_c.ceiling == (headroom.Egress{})"},
+			{"orchestrator", "fitOf", "_with.Share(_c.ceiling) <= _limit", "_with.Fits(_with)"},
 			{"headroom", "Takes", "_load.Plus(_cost).Fits(_ceiling) || _idle", "_cost.Fits(_cost)"},
 		}}, Crowd, "no survivor over its ceiling", crowdRooms, ""},
 		{mutant{"the store is not told who leaves, and many messages have one number", []edit{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
@@ -43,7 +44,7 @@ type storeFlag struct {
 type sfuPlan struct {
 	name   string
 	key    control.ClusterKey
-	config sfu.Config
+	config sfu.Config // its Boot is replaced by that of newBoot
 }
 
 // plan returns every fault.
@@ -51,7 +52,7 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	name, nameFault := c.name()
 	key, keyFault := c.key()
 	cfg := sfu.DefaultConfig()
-	cfg.Node, cfg.Boot = ring.NodeID(name), newBoot()
+	cfg.Node, cfg.Boot = ring.NodeID(name), pin.NewBootID(time.Now())
 	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
 	cfg.MediaTCP = c.MediaTCP
 	cfg.Loopback = isLoopback(c.MediaListen)
@@ -96,11 +97,14 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 			log.Warn("the node costs more CPU than it need: the kernel does not let it have its timers late", "timer_slack", c.TimerSlack, "error", err)
 		}
 	}
-	node, err := c.wire(ctx, plan, log)
-	if err != nil {
-		return err
-	}
-	return node.run(ctx, s.terminate, lifeline(s))
+	announce := lifeline(s)
+	return aboveFormerLife(log, func(former pin.BootID) error {
+		node, err := c.wire(ctx, plan, former, log)
+		if err != nil {
+			return err
+		}
+		return node.run(ctx, s.terminate, announce)
+	})
 }
 
 // reachable is the address that others are told; the host's name if nothing better is known.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -70,11 +71,14 @@ func (c *signalingCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	node, err := c.wire(ctx, plan, c.logger(s.err, plan.name))
-	if err != nil {
-		return fmt.Errorf("start the signaling node: %w", err)
-	}
-	ctx, stop := untilLeft(ctx, s.terminate, c.DrainTimeout, node.server.Leave, node.log)
-	defer stop()
-	return node.run(ctx, lifeline(s))
+	log, announce := c.logger(s.err, plan.name), lifeline(s)
+	return aboveFormerLife(log, func(former pin.BootID) error {
+		node, err := c.wire(ctx, plan, former, log)
+		if err != nil {
+			return fmt.Errorf("start the signaling node: %w", err)
+		}
+		ctx, stop := untilLeft(ctx, s.terminate, c.DrainTimeout, node.server.Leave, node.log)
+		defer stop()
+		return node.run(ctx, announce)
+	})
 }

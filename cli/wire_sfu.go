@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -52,7 +53,7 @@ func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, err
 }
 
 // wire binds the sockets and joins the parts; it starts nothing.
-func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (*sfuNode, error) {
+func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, former pin.BootID, log *slog.Logger) (*sfuNode, error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.ControlListen)
 	if err != nil {
@@ -66,20 +67,22 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (
 		}
 		log.Info("address outside found", "servers", c.MediaSTUN, "media", plan.config.AdvertiseIPs)
 	}
-	if err := n.join(c, plan); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
+	if err := n.join(ctx, c, plan, former); err != nil {
 		listener.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
-	owner := &confirmer{}
-	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil {
-		return err
-	}
-	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.media.Panics(), n.log); err != nil {
+func (n *sfuNode) join(ctx context.Context, c *sfuCommand, plan sfuPlan, former pin.BootID) (err error) {
+	owner, guard := &confirmer{}, panics.New()
+	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
+	}
+	plan.config.Panics = guard
+	plan.config.Boot = newBoot(ctx, n.store, cluster.RoleSFU, plan.config.Node, former, n.log)
+	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
+		return err
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Protocol: control.Protocol, Capabilities: control.Told()}
 	if self.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
@@ -89,17 +92,17 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 		return err
 	}
 	self.MediaIPs = strings.Join(n.media.MediaIPs(), ",")
-	if n.cluster, err = cluster.New(c.config(self, plan.key, n.media.Panics()), n.log); err != nil {
+	if n.cluster, err = cluster.New(c.config(self, former, plan.key, guard), n.log); err != nil {
 		return faults(err)
 	}
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, func() {}) }
 	n.quorum = newQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
-	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.majority, n.media.Panics(), n.media.Rosters()
+	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.majority, guard, n.media.Rosters()
 	n.media.Rosters().Store = n.store
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
-	n.server = control.NewServer(plan.key, n.media.Panics(), n.log)
+	n.server = control.NewServer(plan.key, guard, n.log)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/signaling/mediacheck"
@@ -43,7 +44,7 @@ type signalingNode struct {
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
-func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *slog.Logger) (*signalingNode, error) {
+func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, former pin.BootID, log *slog.Logger) (*signalingNode, error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 		n.turn, err = c.listenTurn(ctx, n.tls.config())
 	}
 	if err == nil {
-		err = n.join(c, plan)
+		err = n.join(ctx, c, plan, former)
 	}
 	if err != nil {
 		listener.Close()
@@ -71,19 +72,19 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 	return n, nil
 }
 
-func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error) {
+func (n *signalingNode) join(ctx context.Context, c *signalingCommand, plan signalingPlan, former pin.BootID) (err error) {
 	guard := panics.New()
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told()}
+	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
 	}
 	if self.Control, err = c.controlAddress(self.HTTP, n.control.Addr()); err != nil {
 		return err
 	}
-	if n.cluster, err = cluster.New(c.config(self, plan.key, guard), n.log); err != nil {
+	if n.cluster, err = cluster.New(c.config(self, former, plan.key, guard), n.log); err != nil {
 		return faults(err)
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())

@@ -63,8 +63,9 @@ type Cluster struct {
 	logLimiter *loglimit.Limiter
 
 	mailbox    chan func()
-	reannounce chan struct{} // capacity 1
-	crash      chan struct{} // tests: end without leaving
+	reannounce chan struct{}   // capacity 1
+	crash      chan struct{}   // tests: end without leaving
+	older      chan pin.BootID // capacity 1: a newer boot of our name; see startup
 
 	lookup lookup // tests give no answer
 
@@ -74,6 +75,7 @@ type Cluster struct {
 	ran     atomic.Bool
 
 	members      *members // of the loop
+	startup      startup  // of the loop
 	publishTimer <-chan time.Time
 
 	mu            sync.Mutex
@@ -96,12 +98,13 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 	c := &Cluster{
 		config: config, name: memberName(config.Node), log: log, keyring: keyring,
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
-		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
+		crash: make(chan struct{}), older: make(chan pin.BootID, 1), running: make(chan struct{}), done: make(chan struct{}),
 		members: newMembers(config.Node, log), logLimiter: loglimit.New(droppedLogsPerSecond, 1),
 		lookup: net.DefaultResolver.LookupNetIP,
 		wrap:   func(t memberlist.NodeAwareTransport) memberlist.Transport { return t },
 	}
 	c.members.confirmDeaths = config.ConfirmDeaths
+	c.startup = startup{self: config.Node, over: !config.RefuseOlderBoot}
 	c.broadcasts.RetransmitMult = retransmitMult
 	c.broadcasts.NumNodes = func() int { return int(c.liveCount.Load()) }
 	text := encodeMeta(config.Node)

@@ -47,6 +47,9 @@ type Config struct {
 	// Solo: this process may be the first.
 	Solo bool
 
+	// RefuseOlderBoot ends Run with an *OlderBootError if the first member that is met knows a newer boot of this node's name.
+	RefuseOlderBoot bool
+
 	// ConfirmDeaths: nodes that gossip reports dead are Suspect until ConfirmDead.
 	ConfirmDeaths bool
 

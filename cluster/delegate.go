@@ -77,6 +77,10 @@ func (d delegate) merge(in []byte) {
 	d.c.post(func() {
 		for _, m := range messages {
 			d.c.survive("a message of a state exchange broke its handling: dropped", func() { d.c.handle(m) }, "from", m.from.ID)
+			d.c.startup.hear(m.from)
+		}
+		if newer, found := d.c.startup.met(messages); found {
+			d.c.older <- newer
 		}
 	})
 }
@@ -107,7 +111,10 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 		d.c.logDropped("member speaks a later version of gossip: it is used as far as it can be read", fmt.Errorf("%w: some of the metadata of %s", errForeign, name))
 	}
 	d.c.addresses.put(name, n.Address())
-	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
+	d.c.post(func() {
+		d.c.startup.hear(node)
+		d.c.publish(change(d.c.members, node))
+	})
 }
 
 // NotifyLeave cannot tell a death from a leave.

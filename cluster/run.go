@@ -53,15 +53,18 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		c.leave(list)
+	case newer := <-c.older:
+		err = &OlderBootError{Newer: newer}
+		c.leave(list)
 	case <-c.crash:
 	}
 	stopWork()
-	err = list.Shutdown()
+	closed := list.Shutdown()
 	workers.Wait()
-	if err != nil {
-		return fmt.Errorf("close gossip sockets: %w", err)
+	if err == nil && closed != nil {
+		err = fmt.Errorf("close gossip sockets: %w", closed)
 	}
-	return nil
+	return err
 }
 
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {

@@ -125,9 +125,21 @@ func NewNonce() uint64 {
 // NewFreshNonce is for a claim on an absent key.
 func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
+const bootDigits = 13
+
 // NewBootID is 13 digits of Unix milliseconds, a dash, 8 random hex digits.
 func NewBootID(now time.Time) BootID {
 	return BootID(fmt.Sprintf("%013d-%08x", now.UnixMilli(), uint32(NewNonce())))
+}
+
+// Began is the time in an id of NewBootID; ok is false for other ids.
+func (b BootID) Began() (began time.Time, ok bool) {
+	digits, _, found := strings.Cut(string(b), "-")
+	milliseconds, err := strconv.ParseInt(digits, 10, 64)
+	if !found || err != nil || len(digits) != bootDigits || milliseconds < 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(milliseconds), true
 }
 
 // Newer compares boots of one node.

@@ -20,6 +20,7 @@ const (
 	historySuffix  = "}:history"
 
 	markerName = ":generation"
+	bootInfix  = ":boot:{"
 )
 
 type keyspace string
@@ -47,6 +48,8 @@ func (k keyspace) rosterKeys(room ring.RoomID) []string {
 func (k keyspace) door(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + doorSuffix
 }
+
+func (k keyspace) boot(name string) string { return string(k) + bootInfix + escape(name) + "}" }
 
 func (k keyspace) history(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + historySuffix

@@ -11,6 +11,8 @@ var (
 	swapPin string
 	//go:embed lua/note_claim.lua
 	noteClaim string
+	//go:embed lua/begin_boot.lua
+	beginBoot string
 	//go:embed lua/begin_incarnation.lua
 	beginIncarnation string
 	//go:embed lua/write_roster.lua
@@ -43,6 +45,9 @@ var (
 	// KEYS = pin, history. ARGV = the claimed pin, the change for the history, the last index that the history keeps, its
 	// seconds to live.
 	claimScript = compose(noteClaim)
+
+	// KEYS = the boot of a name. ARGV = the least time to return, and how long the key outlives the time in it; in milliseconds.
+	bootScript = compose(beginBoot)
 
 	// KEYS = marker, which in a Redis Cluster is in a slot of the master's: see markerRank. ARGV = "<run id>.", a nonce,
 	// the marker's seconds to live.

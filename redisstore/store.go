@@ -21,6 +21,7 @@
 //	<cluster>:room:{<room>}:admitted         whom the waiting list let in, until the roster has them
 //	<cluster>:room:{<room>}:door, and so on  the waiting list: see people/waitlist/DESIGN.md
 //	<cluster>:room:{<room>}:history          its latest moves: see history.go
+//	<cluster>:boot:{<role>/<node>}           when its latest boot began: see boot.go
 //	<cluster>:generation                     the marker: see master.go
 package redisstore
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
@@ -37,6 +38,9 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	Limits Limits
+
+	// Panics counts panics; nil: its own. The control server must share it.
+	Panics *panics.Guard
 }
 
 // Limits bound a node, a room and a peer.

@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -74,7 +75,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	log = log.With("node", string(cfg.Node))
-	guard := panics.New()
+	guard := cmp.Or(cfg.Panics, panics.New())
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		drainNews: make(chan struct{}, 1), serving: map[*room]struct{}{}, starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),

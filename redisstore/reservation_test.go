@@ -118,3 +118,47 @@ func TestFirstCapOfARunningRoom(t *testing.T) {
 		refusedFor("dee", 3, waitlist.Full)
 	})
 }
+
+// A reservation that the store makes while it has forgotten who is in a full room ends when the room's media node has written
+// its roster, though the release of the reservation is lost. In a new room such a reservation stays.
+func TestAReservationWithoutARosterEndsInAFullRoom(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		for _, full := range []bool{true, false} {
+			r := newWaitingRig(t, patient(server))
+			r.must(r.raw.FlushAll(t.Context()).Err())
+			if got := r.enter(entryOf("bob", "bob-1", 2)); got.Outcome != waitlist.Admitted || got.Roster {
+				t.Fatalf("bob gets %+v", got)
+			}
+			writer, book := r.owner()
+			book.Put(roster.Peer{ID: "ann-1", Identity: "ann"})
+			if full {
+				book.Put(roster.Peer{ID: "ada-1", Identity: "ada"})
+			}
+			r.must(writer.Flush(t.Context()))
+			want := waitlist.Inside
+			if full {
+				want = waitlist.Waiting
+			}
+			if got := r.enter(entryOf("bob", "bob-1", 2)); got.Outcome != want {
+				t.Errorf("full is %t, and bob comes again and gets %+v, want outcome %d", full, got, want)
+			}
+		}
+	})
+}
+
+// A leaving person's place is kept only where the store knows that the person is in the room.
+func TestAForgottenPlaceIsNotKept(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, patient(server))
+		for _, known := range []bool{true, false} {
+			if known {
+				r.show(map[string]string{"p-1": "ann"})
+			} else {
+				r.must(r.raw.FlushAll(t.Context()).Err())
+			}
+			if door := r.door(waitlist.Order{Deed: waitlist.Keep, Identity: "ann"}); door.Done != known {
+				t.Errorf("the store knows ann: %t, and the place is kept: %t", known, door.Done)
+			}
+		}
+	})
+}

@@ -268,6 +268,7 @@ elseif deed == 'quit' then
 elseif deed == 'release' then
   release(ARGV[9] ~= '' and who .. '\n' .. ARGV[9] or who)
 elseif deed == 'keep' and inside[who] then
+  done = 1
   redis.call('ZADD', admitted, digits(now + 10000), who)
 elseif deed == 'open' then
   hold = 0

@@ -275,8 +275,9 @@ func (r *room) adopt(higher pin.Pin) {
 func (r *room) adoptNow(higher pin.Pin) {
 	if r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
-		r.current.Store(&higher)
+		// The roster comes first: a pin owner that sees the room under the higher pin relies on the roster's being written under it.
 		r.book.Repin(higher)
+		r.current.Store(&higher)
 	}
 }
 

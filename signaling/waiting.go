@@ -255,7 +255,11 @@ func (s *session) keepPlace(ctx context.Context, m *wire.Leave) bool {
 	if !m.Back || !s.queue.passed {
 		return true
 	}
-	return s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
+	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
+	defer cancel()
+	// A store that forgot who is in the room answers, and keeps nothing.
+	door, err := s.server.parts.Doors.Door(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
+	return err == nil && door.Done
 }
 
 // atDoor reports whether the store has obeyed. An order may be lost: places lapse.

@@ -51,7 +51,7 @@ func ofOutages() []scenario {
 		},
 		{
 			name: ClockJump, sentence: "the store's clock jumps forward by more than an hour, and all pins expire",
-			expect: Expect{Store: true, Joins: true}, hold: away, soak: true, prepare: moveSome, strike: jumpClock,
+			expect: Expect{Store: true, Joins: true, Forgets: true}, hold: away, soak: true, prepare: moveSome, strike: jumpClock,
 		},
 	}
 }

@@ -99,6 +99,14 @@ func lossyWorld() *World {
 	return w
 }
 
+// forgotten is a world whose store forgot the pins, and whose owner took a room back from a new claim.
+func forgotten() *World {
+	w := missed()
+	w.Expect.Forgets = true
+	w.After = look(held("a", w.Before.Held[0].Node, w.Before.Held[0].Epoch+1), held("b", w.Before.Held[1].Node, w.Before.Held[1].Epoch))
+	return w
+}
+
 // entered is a world in which people came while the store's clock was wrong, and some vanished.
 func entered() *World {
 	w := missed()
@@ -136,7 +144,7 @@ not a line of ours`), "signaling-1")
 
 func TestAWorldThatKeptItsPromises(t *testing.T) {
 	for name, w := range map[string]*World{
-		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "entered": entered(), "calm": calmWorld(),
+		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "entered": entered(), "forgotten": forgotten(), "calm": calmWorld(),
 	} {
 		for _, v := range Judge(w) {
 			if v.Outcome != Kept {
@@ -170,6 +178,9 @@ func brokenWorlds() []brokenWorld {
 		{"the store did not answer", EpochsGrow, missed, func(w *World) { w.After.PinsUnknown = "no store" }, Unchecked},
 		{"a healthy room moved", Surgical, killed, func(w *World) { w.After.Held[1].Node = "sfu-2" }, Broken},
 		{"a healthy room's epoch grew", Surgical, killed, func(w *World) { w.After.Held[1].Epoch++ }, Broken},
+		{"a room was claimed anew elsewhere", Surgical, forgotten, func(w *World) { w.After.Held[0].Node = "sfu-3" }, Broken},
+		{"a room went back to a lower epoch", Surgical, forgotten, func(w *World) { w.After.Held[0].Epoch = 9 }, Broken},
+		{"a room that was claimed anew dropped a packet", Surgical, forgotten, func(w *World) { w.After.Held[0].PacketsDropped++ }, Broken},
 		{"a healthy room dropped a packet", Surgical, killed, func(w *World) { w.After.Held[1].PacketsDropped++ }, Broken},
 		{"somebody in a healthy room offered", Surgical, killed, func(w *World) { w.After.Held[1].Peers[0].Offers++ }, Broken},
 		{"a healthy room is gone", Surgical, killed, func(w *World) { w.After.Held = w.After.Held[:1] }, Broken},

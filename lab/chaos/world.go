@@ -54,6 +54,7 @@ type Expect struct {
 	All     bool // every media node is struck, one by one: no room is spared
 	Joins   bool // people join meanwhile
 	Ghosts  bool // people vanish meanwhile
+	Forgets bool // the store forgets its pins: an owner may have to take a room back under a higher epoch
 	Returns bool // the struck media nodes live on and take new rooms later
 }
 

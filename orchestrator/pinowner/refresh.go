@@ -15,6 +15,7 @@ import (
 var (
 	errAway      = errors.New("the store is away, or refuses writes")
 	errContended = errors.New("the pin keeps moving")
+	errAdopting  = errors.New("a room has not adopted its higher pin yet, and its roster can only be written under that")
 )
 
 const maxSteps = 4
@@ -128,6 +129,11 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 				own.cfg.Rosters.Renew(held[i].Room)
 			case f.Prolonged:
 				own.cfg.Rosters.Prolong(held[i].Room)
+			}
+			// The store takes a roster only under the pin that stands, and the room learns of that pin later, in its own loop.
+			// Until then the store may not know who is in the room, so the node is not synced.
+			if stands != held[i].Pin && len(faults) < 3 {
+				faults = append(faults, fmt.Errorf("room %s: %w", held[i].Room, errAdopting))
 			}
 		case err == nil:
 		case errors.Is(err, pin.ErrFenced): // OpenRooms was told

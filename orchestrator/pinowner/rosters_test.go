@@ -130,3 +130,61 @@ func TestAPauseWritesNoRoster(t *testing.T) {
 		}
 	})
 }
+
+// adoptingRooms is a room that adopts a higher pin of its node some time after it is told of it, as the loop of a room does.
+type adoptingRooms struct {
+	mu     sync.Mutex
+	held   pin.Holding
+	higher pin.Pin
+}
+
+func (r *adoptingRooms) Held() []pin.Holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return []pin.Holding{r.held}
+}
+
+func (r *adoptingRooms) Fence(_ ring.RoomID, higher pin.Pin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.higher = higher
+}
+
+func (r *adoptingRooms) adopt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held.Pin = r.higher
+}
+
+// A node that took a room back from a claim in an empty store is not synced until the room has adopted the higher pin and
+// its roster has been written under it: the store takes no roster under the former pin.
+func TestANodeIsNotSyncedBeforeARoomAdoptsItsPin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, s, book := pinAt("a", 1, 5000, 5), testkit.NewMemoryStore(), &rosterBook{}
+		rooms, cfg := &adoptingRooms{held: pin.Holding{Room: "r", Pin: ours}}, DefaultConfig()
+		cfg.Rosters = book
+		s.Put("r", ours.Encode())
+		own := New(s, rooms, cfg, quiet)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = own.Run(ctx) })
+		defer func() { stop(); running.Wait() }()
+		after(2 * cfg.RefreshEvery)
+		fresh := pinAt("a", 1, 9000, pin.NewFreshNonce())
+		s.Lose()
+		s.Put("r", fresh.Encode())
+		after(checkEvery)
+		if rooms.higher.Fence.Epoch != fresh.Fence.Epoch+1 {
+			t.Fatalf("the room is told of %v, want a pin above %v", rooms.higher, fresh)
+		}
+		if own.Synced().Has(s.Incarnation()) {
+			t.Error("the node is synced, and the room's roster cannot be written yet")
+		}
+		rooms.adopt()
+		book.say(nil)
+		after(2 * retryEvery)
+		if _, rewritten := book.say(nil); rewritten == 0 || !own.Synced().Has(s.Incarnation()) {
+			t.Errorf("%v after the adoption the rosters are rewritten %d times, and the node is synced in %v", 2*retryEvery, rewritten, own.Synced().All())
+		}
+	})
+}

@@ -61,7 +61,7 @@ func (own *Owner) round(ctx context.Context, failing bool) bool {
 			failing = err != nil
 			own.log.Warn("refresh of pins", "failing", failing, "error", err)
 		}
-		own.refreshed(errors.Is(err, errAway))
+		own.refreshed(errors.Is(err, errAway) || errors.Is(err, errAdopting))
 	case !plan.recheck.IsZero() && !now.Before(plan.recheck):
 		own.recheck(ctx)
 	}
@@ -74,7 +74,8 @@ func (own *Owner) planned() schedule {
 	return own.plan
 }
 
-func (own *Owner) refreshed(away bool) {
+// refreshed plans the next refresh; soon: after retryEvery.
+func (own *Owner) refreshed(soon bool) {
 	// Tests can repeat nonces.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
@@ -84,13 +85,13 @@ func (own *Owner) refreshed(away bool) {
 		wait = min(wait, checkEvery)
 	}
 	own.plan.refresh = now.Add(wait)
-	own.planCheck(away)
+	own.planCheck(soon)
 }
 
 // planCheck needs mu.
-func (own *Owner) planCheck(away bool) {
+func (own *Owner) planCheck(soon bool) {
 	own.plan.check = time.Now().Add(checkEvery)
-	if away {
+	if soon {
 		own.plan.check = time.Now().Add(retryEvery)
 	}
 }

@@ -90,12 +90,33 @@ local began = head[3] or not head[1] and string.format('%.0f', now)
 if began then redis.call('HSET', roster, '@began', began) end
 redis.call('EXPIRE', roster, rosterSeconds)
 
+-- Reservations that were made while the store had forgotten the roster did not count the people who are in it now. Where
+-- both together exceed the cap, these reservations end. In a room that has just been opened they never do, because the
+-- script that reserves counts the reservations of others.
+local function endUncounted(cap)
+  if head[1] or not reserved or not cap or cap < 0 then return end
+  local inside, count, others = {}, 0, {}
+  for _, row in ipairs(redis.call('HVALS', roster)) do
+    local who = string.match(row, '^([^\n]+)\n')
+    if who and not inside[who] then inside[who], count = true, count + 1 end
+  end
+  for _, one in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
+    local who = string.match(one, '^[^\n]*')
+    if inside[who] == nil then inside[who], count = false, count + 1 end
+    if not inside[who] then others[#others + 1] = one end
+  end
+  if count <= cap then return end
+  for _, one in ipairs(others) do redis.call('ZREM', admitted, one) end
+end
+
 -- The later version of the door's settings wins, so that a store that forgot them gets them back from the owner.
-local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born')
+local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born', 'said', 'usual')
 if stands.err then return {1, ''} end
 local set = stands[1] and stands[1] .. ' ' .. (stands[2] or '') .. ' ' .. (stands[3] or '') or ''
 local version, cap, closed = string.match(settings, '^(%d+) (%-?%d*) (%d?)$')
-if not version or tonumber(version) <= (tonumber(stands[1] or '') or 0) then return {1, set} end
+local later = version and tonumber(version) > (tonumber(stands[1] or '') or 0)
+endUncounted(tonumber(later and cap or '') or tonumber(stands[2] or stands[5] or stands[6] or ''))
+if not later then return {1, set} end
 redis.call('HSET', door, 'set', version)
 if cap ~= '' then redis.call('HSET', door, 'cap', cap) end
 if closed ~= '' then redis.call('HSET', door, 'closed', closed) end

@@ -40,6 +40,7 @@ var floors = [][]string{
 	{"sfu"},
 	{"sfu/share"},
 	{"sfu/forward"},
+	{"sfu/forward/parse"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
 	{"control", "people/roster"},
@@ -81,7 +82,7 @@ var technologies = []technology{
 	{
 		"github.com/pion",
 		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
-		[]string{"lab/attack", "lab/e2e", "sfu/offer"},
+		[]string{"lab/attack", "lab/e2e", "sfu/offer", "sfu/forward/parse"},
 		"only the media node, the relay and what tries media sockets know Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{

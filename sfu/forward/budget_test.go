@@ -188,7 +188,7 @@ func TestNarrowPath(t *testing.T) {
 		height := func(v *screenful) int {
 			last := 0
 			for _, p := range v.take() {
-				if h := parseVP8(p.Payload).height; h > 0 {
+				if h := parseVP8(p.Payload).Height; h > 0 {
 					last = h
 				}
 			}
@@ -224,7 +224,7 @@ func TestNarrowPath(t *testing.T) {
 			}
 		}
 		for _, p := range other.peek() {
-			if got := parseVP8(p.Payload).height; got != 0 && got != 720 {
+			if got := parseVP8(p.Payload).Height; got != 0 && got != 720 {
 				t.Fatalf("the other viewer got a keyframe of %d lines", got)
 			}
 		}

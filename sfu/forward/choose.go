@@ -1,11 +1,11 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
 type layerChoice struct {
@@ -64,18 +64,10 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-func format(c Codec) string {
-	mime := strings.ToLower(c.MimeType)
-	if codecOf(c.MimeType) != codecH264 {
-		return mime
-	}
-	return mime + ";" + h264.Format(c.Fmtp)
-}
-
 func formats(codecs []Codec) []string {
 	list := make([]string, len(codecs))
 	for i, c := range codecs {
-		list[i] = format(c)
+		list[i] = parse.FormatOf(c.MimeType, c.Fmtp)
 	}
 	return list
 }

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"fmt"
 	"log/slog"
 	"math"
@@ -66,7 +68,7 @@ func TestFormatsMatch(t *testing.T) {
 		{h264("packetization-mode=1;profile-level-id=", 1), 104, true},
 		{Codec{MimeType: "video/AV1"}, 0, false},
 	} {
-		i := slices.Index(formats(negotiated), format(c.codec))
+		i := slices.Index(formats(negotiated), parse.FormatOf(c.codec.MimeType, c.codec.Fmtp))
 		if (i >= 0) != c.ok || i >= 0 && negotiated[i].PayloadType != c.want {
 			t.Errorf("%v matches number %d of %v, want payload type %d", c.codec, i, negotiated, c.want)
 		}

@@ -40,7 +40,7 @@ func TestAStepDownStopsAtOnce(t *testing.T) {
 		low.burst(true, 2)
 		synctest.Wait()
 		got := view.take()
-		if len(got) != 2 || parseVP8(got[0].Payload).height != 180 {
+		if len(got) != 2 || parseVP8(got[0].Payload).Height != 180 {
 			t.Fatalf("%d packets at the lower layer's keyframe", len(got))
 		}
 		st.stream(append(sent[len(sent)-1:], got...))

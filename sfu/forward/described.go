@@ -8,21 +8,6 @@ import (
 
 const allSpatial = 0xFF
 
-// describedPicture reads only VP8's and VP9's counters of the payload.
-func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
-	p := picture{keyframe: f.Keyframe && f.First}
-	if c == codecVP8 || c == codecVP9 {
-		counters := parsePicture(c, payload)
-		p.pictureIDAt, p.pictureIDLong, p.pictureID = counters.pictureIDAt, counters.pictureIDLong, counters.pictureID
-		p.tl0At, p.tl0 = counters.tl0At, counters.tl0
-	}
-	if p.keyframe {
-		size := f.Structure.Resolution(f.Structure.SpatialLayers() - 1)
-		p.width, p.height = size.Width, size.Height
-	}
-	return p
-}
-
 type description struct {
 	structure *descriptor.Structure
 	active    uint32
@@ -157,7 +142,7 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 	if cut {
 		s.rewriter.forget()
 	}
-	if !c.layer.keyframe.at.Equal(now) { // else it is at hand
+	if !c.layer.keyframe.At.Equal(now) { // else it is at hand
 		c.layer.requestKeyframe(s.sub, now)
 	}
 }

@@ -328,7 +328,7 @@ func TestWhatIsTargetedCanBeDecoded(t *testing.T) {
 			}
 			for _, raw := range c.unit(key) {
 				p := &Packet{described: true}
-				p.header.timestamp, p.header.marker = raw.Timestamp, raw.Marker
+				p.header.Timestamp, p.header.Marker = raw.Timestamp, raw.Marker
 				if err := reader.Read(raw.GetExtension(descriptorID), &p.frame); err != nil {
 					t.Fatal(err)
 				}

@@ -34,7 +34,7 @@ func (r *Room) hold(p *Packet) {
 	}
 	l.held = append(l.held, p)
 	switch {
-	case p.header.marker || len(l.held) == holdPackets:
+	case p.header.Marker || len(l.held) == holdPackets:
 		l.forwardHeld()
 		r.holding.remove(l)
 	case len(l.held) == 1:

@@ -5,43 +5,6 @@ import (
 	"time"
 )
 
-// keyframes knows where a layer's newest keyframe begins. Several of its packets look like its first: each slice of H264, and each
-// spatial layer of AV1.
-type keyframes struct {
-	count     uint64
-	first     uint32 // extended; 0: none
-	timestamp uint32
-	at        time.Time
-
-	bare          bool // the last IDR picture of H264 came without parameter sets
-	bareTimestamp uint32
-}
-
-// begins reports whether a switch may happen at a packet that looks like a keyframe's first. An IDR picture needs its parameter sets, which may
-// have been lost or come late, unless the pictures of this publisher come without.
-func (k *keyframes) begins(p *Packet) bool {
-	timestamp := p.header.timestamp
-	same := k.first != 0 && timestamp == k.timestamp
-	switch {
-	case same && p.sequence > k.first:
-		return false
-	case !p.picture.bare:
-		k.bare = false
-	case same:
-		return false
-	case !k.bare || timestamp == k.bareTimestamp:
-		k.bare, k.bareTimestamp = true, timestamp
-		return false
-	}
-	if same {
-		k.first = p.sequence
-	} else if p.sequence > k.first {
-		k.first, k.timestamp, k.at = p.sequence, timestamp, p.arrived
-		k.count++
-	}
-	return true
-}
-
 type keyframeRequests struct {
 	interval time.Duration
 	last     time.Time

@@ -57,6 +57,8 @@ func (st *stage) viewer(peer PeerID, codec Codec) *screenful {
 
 const inOrder = -1
 
+const naluSTAPA = 24
+
 var (
 	parameterSets = []byte{0x78, 0, 4, 0x67, 0x42, 0xe0, 0x1f, 0, 4, 0x68, 0xce, 0x3c, 0x80}
 	// keyframes by who packetizes so. Each begins with its parameter sets.
@@ -187,7 +189,7 @@ func TestOneViewerAsksWithoutEnd(t *testing.T) {
 				}
 				seen := 0
 				for _, p := range carol.take() {
-					if parseVP8(p.Payload).keyframe {
+					if parseVP8(p.Payload).Keyframe {
 						seen++
 					}
 				}
@@ -225,7 +227,7 @@ func TestManyJoinInASecond(t *testing.T) {
 				}
 			}
 			got := who.take()
-			if len(got) == 0 || !parseVP8(got[0].Payload).keyframe {
+			if len(got) == 0 || !parseVP8(got[0].Payload).Keyframe {
 				t.Fatalf("guest %d has no picture after 400 ms", i)
 			}
 			st.pass(17 * time.Millisecond)

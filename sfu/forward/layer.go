@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"slices"
 	"time"
 
@@ -15,6 +17,10 @@ type Codec struct {
 	PayloadType    uint8
 	RTXPayloadType uint8 // of slots; 0: no RTX
 }
+
+// PassedExtensions are the negotiated ids of header extensions that are passed on; 0 is none. An index means the same extension for
+// the publisher and for the subscriber.
+type PassedExtensions = parse.PassedExtensions
 
 // LayerConfig describes one encoding of a publisher.
 type LayerConfig struct {
@@ -50,7 +56,8 @@ const layerSilence = 1500 * time.Millisecond
 type Layer struct {
 	room  *Room
 	cfg   LayerConfig
-	codec codec
+	codec parse.Codec
+	ids   parse.ExtensionIDs
 
 	descriptors descriptor.Reader // of Push
 
@@ -70,19 +77,19 @@ type Layer struct {
 	slots     []*Slot   // also those waiting for its keyframe
 	held      []*Packet // of an unfinished frame
 	rate      rateMeter
-	upper     [maxTemporal]rateMeter // above the lowest temporal layer
+	upper     [parse.MaxTemporal]rateMeter // above the lowest temporal layer
 	described description
 
 	shunnedUntil time.Time // it made no keyframe
 	packets      uint64
-	keyframe     keyframes
+	keyframe     parse.KeyframeStarts
 }
 
 // Push takes a packet over. A full queue drops it (Drops.QueueFull).
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
-	if err := p.parse(l.codec, &extensionIDs{l.cfg.AudioLevelExtensionID, l.cfg.Passed, l.cfg.DescriptorID}, &l.descriptors); err != nil {
+	if err := p.parse(l.codec, &l.ids, &l.descriptors); err != nil {
 		r.stats.malformed.Add(1)
 		p.Release()
 		return
@@ -135,7 +142,7 @@ func (l *Layer) report(at time.Time, rtp uint32, arrived time.Time) {
 func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
 
 func (l *Layer) receive(p *Packet) bool {
-	sequence, ok := l.tracker.extend(p.header.sequence)
+	sequence, ok := l.tracker.extend(p.header.Sequence)
 	if !ok {
 		return false
 	}
@@ -151,14 +158,14 @@ func (l *Layer) receive(p *Packet) bool {
 		}
 		l.lastHeard = p.arrived
 	}
-	l.rate.add(p.length - p.redundancy.newest) // Narrow paths get no redundancy.
+	l.rate.add(p.length - p.redundancy.Newest) // Narrow paths get no redundancy.
 	changed := p.described && l.described.receive(p, sequence == l.tracker.highest)
-	if t := p.picture.temporal; t > 0 {
+	if t := p.picture.Temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
 	l.time(p, sequence == l.tracker.highest && !p.empty())
-	l.clock.arrival(l.room.wall(p.arrived), p.header.timestamp)
-	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
+	l.clock.arrival(l.room.wall(p.arrived), p.header.Timestamp)
+	if l.cfg.Kind == KindVideo && p.picture.Keyframe && !p.empty() {
 		l.receiveKeyframe(p)
 	}
 	if changed {
@@ -168,7 +175,7 @@ func (l *Layer) receive(p *Packet) bool {
 }
 
 func (l *Layer) receiveKeyframe(p *Packet) {
-	if p.picture.keyframe = l.keyframe.begins(p); !p.picture.keyframe {
+	if p.picture.Keyframe = l.keyframe.Begins(p.sequence, p.header.Timestamp, p.picture.Bare, p.arrived); !p.picture.Keyframe {
 		return
 	}
 	l.requests.arrived()
@@ -176,8 +183,8 @@ func (l *Layer) receiveKeyframe(p *Packet) {
 	if !p.described && l.described.structure != nil {
 		l.described = description{arranged: l.described.arranged}
 	}
-	if p.picture.height > 0 && p.picture.height != l.height {
-		l.height = p.picture.height
+	if p.picture.Height > 0 && p.picture.Height != l.height {
+		l.height = p.picture.Height
 		l.room.layersChanged = true
 	}
 }
@@ -187,13 +194,13 @@ func (l *Layer) time(p *Packet, newest bool) {
 	sound := l.cfg.Kind == KindAudio
 	if newest && l.peer != nil {
 		if sound {
-			l.timeline.observe(p.sequence, p.header.timestamp, l.clock.rate, p.arrived, &l.peer.path)
+			l.timeline.observe(p.sequence, p.header.Timestamp, l.clock.rate, p.arrived, &l.peer.path)
 		} else {
-			l.peer.path.note(p.arrived, l.transit.late(p.arrived, p.header.timestamp, l.clock.rate))
+			l.peer.path.note(p.arrived, l.transit.late(p.arrived, p.header.Timestamp, l.clock.rate))
 		}
 	}
 	if sound {
-		p.header.timestamp = l.timeline.correct(p.sequence, p.header.timestamp)
+		p.header.Timestamp = l.timeline.correct(p.sequence, p.header.Timestamp)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestANodeHoldsPicturesBack(t *testing.T) {
 		last := func(v *screenful) int {
 			height := 0
 			for _, p := range v.take() {
-				if h := parseVP8(p.Payload).height; h > 0 {
+				if h := parseVP8(p.Payload).Height; h > 0 {
 					height = h
 				}
 			}

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"context"
 	"time"
 )
@@ -119,8 +121,8 @@ func (r *Room) handle(p *Packet) {
 		p.Release()
 		return
 	}
-	if p.header.audioLevel != noAudioLevel && l.cfg.Source == SourceMicrophone {
-		r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)
+	if p.header.AudioLevel != parse.NoAudioLevel && l.cfg.Source == SourceMicrophone {
+		r.speakers.observe(l.cfg.Peer, p.header.AudioLevel, p.arrived)
 	}
 	r.hold(p)
 }

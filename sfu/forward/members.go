@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"slices"
 	"time"
 )
@@ -136,7 +138,7 @@ func (r *Room) takeLayer(l *Layer) {
 	l.number = r.lastNumber
 	l.lastHeard = time.Now()
 	l.peer = r.clock(l.cfg.Peer)
-	l.format = format(l.cfg.Codec)
+	l.format = parse.FormatOf(l.cfg.Codec.MimeType, l.cfg.Codec.Fmtp)
 	pub := r.publication(l.cfg.key())
 	for _, old := range slices.Clone(pub.layers) {
 		if old.cfg.RID == l.cfg.RID {

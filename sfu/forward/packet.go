@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"sync"
 	"time"
 
@@ -20,12 +22,12 @@ type Packet struct {
 
 	layer      *Layer
 	arrived    time.Time
-	header     header
-	picture    picture
+	header     parse.Header
+	picture    parse.Picture
 	frame      descriptor.Frame
 	described  bool   // by a dependency descriptor
 	sequence   uint32 // extended, set by the loop
-	redundancy redundancy
+	redundancy parse.Redundancy
 	padding    uint8 // set by the loop
 }
 
@@ -47,22 +49,16 @@ func (p *Packet) Release() {
 func (p *Packet) hold() { p.references++ }
 
 func (p *Packet) payload() []byte {
-	return p.buffer[p.header.payloadStart:p.header.payloadEnd]
+	return p.buffer[p.header.PayloadStart:p.header.PayloadEnd]
 }
 
-func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reader) error {
-	h, err := parseHeader(p.buffer[:p.length], ids)
+func (p *Packet) parse(c parse.Codec, ids *parse.ExtensionIDs, descriptors *descriptor.Reader) error {
+	h, err := parse.ReadHeader(p.buffer[:p.length], ids)
 	if err != nil {
 		return err
 	}
 	p.header = h
-	at := h.descriptor
-	if p.described = at.length > 0 && descriptors.Read(p.buffer[at.at:at.at+at.length], &p.frame) == nil; p.described {
-		p.picture = describedPicture(c, p.payload(), &p.frame)
-		return nil
-	}
-	p.frame.Number = 0
-	p.picture = parsePicture(c, p.payload())
+	p.picture, p.described = parse.ReadPicture(c, p.buffer[:p.length], &p.header, descriptors, &p.frame)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"bytes"
 	"testing"
 	"time"
@@ -12,10 +14,10 @@ import (
 // the subscriber's ids, and nothing else does.
 func TestExtensionsArePassedOn(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {
-		layer := st.room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8, Passed: PassedExtensions{0, 5, 13}})
+		layer := st.room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8, Passed: parse.PassedExtensions{0, 5, 13}})
 		bob := &screenful{}
 		st.room.AddSlot(SlotConfig{
-			Peer: "bob", Mid: "1", Kind: KindVideo, Writer: bob, SSRC: 1, Codecs: []Codec{vp8}, Passed: PassedExtensions{7, 0, 4},
+			Peer: "bob", Mid: "1", Kind: KindVideo, Writer: bob, SSRC: 1, Codecs: []Codec{vp8}, Passed: parse.PassedExtensions{7, 0, 4},
 		}).Ready()
 		header := rtp.Header{Version: 2, Marker: true, PayloadType: vp8.PayloadType, SequenceNumber: 1, SSRC: 1}
 		for id, payload := range map[uint8][]byte{5: {0, 1, 2}, 7: {9}, 13: {0x03}} {

@@ -1,51 +1,25 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"slices"
 	"strings"
 	"time"
 )
 
-// redundancy locates the blocks of an RFC 2198 payload.
-type redundancy struct {
-	blocks int // 0: no such payload
-	newest int
-}
-
-// The newest block's header has one byte, and a clear first bit.
-const blockHeaderBytes = 4
-
-// parseRED is false unless every block has the payload type.
-func parseRED(b []byte, payloadType uint8) (r redundancy, ok bool) {
-	at, older := 0, 0
-	for r.blocks = 1; ; r.blocks++ {
-		if len(b) <= at || b[at]&0x7F != payloadType {
-			return redundancy{}, false
-		}
-		if b[at]&0x80 == 0 {
-			r.newest = at + 1 + older
-			return r, r.newest <= len(b)
-		}
-		if len(b) < at+blockHeaderBytes {
-			return redundancy{}, false
-		}
-		older += int(b[at+2]&0x03)<<8 | int(b[at+3])
-		at += blockHeaderBytes
-	}
-}
-
 // takes also parses redundancy.
 func (l *Layer) takes(p *Packet) (ok bool) {
-	p.redundancy = redundancy{}
+	p.redundancy = parse.Redundancy{}
 	switch {
-	case p.header.payloadType == l.cfg.Codec.PayloadType:
+	case p.header.PayloadType == l.cfg.Codec.PayloadType:
 		return true
-	case l.cfg.REDPayloadType == 0 || p.header.payloadType != l.cfg.REDPayloadType:
+	case l.cfg.REDPayloadType == 0 || p.header.PayloadType != l.cfg.REDPayloadType:
 		return false
 	case p.empty():
 		return true
 	}
-	p.redundancy, ok = parseRED(p.payload(), l.cfg.Codec.PayloadType)
+	p.redundancy, ok = parse.ReadRedundancy(p.payload(), l.cfg.Codec.PayloadType)
 	return ok
 }
 
@@ -53,15 +27,12 @@ func (l *Layer) takes(p *Packet) (ok bool) {
 func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {
-	case p.redundancy.blocks == 0:
+	case p.redundancy.Blocks == 0:
 		return payload, to.media
 	case to.red == 0:
-		return payload[p.redundancy.newest:], to.media
+		return payload[p.redundancy.Newest:], to.media
 	}
-	for i := range p.redundancy.blocks {
-		header := &payload[i*blockHeaderBytes]
-		*header = *header&0x80 | to.media
-	}
+	p.redundancy.SetPayloadTypes(payload, to.media)
 	return payload, to.red
 }
 

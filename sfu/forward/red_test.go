@@ -71,37 +71,6 @@ func plain(payloadType uint8, payload string) rtp.Packet {
 	return rtp.Packet{Header: rtp.Header{PayloadType: payloadType}, Payload: []byte(payload)}
 }
 
-// FuzzRED: any bytes are read within their bounds, and what is unpacked is what a plain reading of RFC 2198 gives.
-func FuzzRED(f *testing.F) {
-	f.Add(redPayload(111, []byte("two"), []byte("one")), uint8(111))
-	f.Add(redPayload(111, []byte("three"), []byte("one"), nil), uint8(109))
-	f.Add([]byte{0x80 | 111, 0, 3, 255, 111}, uint8(111))
-	f.Add([]byte{0x80 | 111, 0, 0}, uint8(111))
-	f.Fuzz(func(t *testing.T, payload []byte, to uint8) {
-		payload = payload[:min(len(payload), packetCapacity)]
-		r, ok := parseRED(payload, 111)
-		if !ok {
-			return
-		}
-		p := &Packet{redundancy: r, header: header{payloadEnd: len(payload)}}
-		copy(p.buffer[:], payload)
-		newest, _ := p.payloadFor(payloadTypes{media: 111})
-		rest := bytes.Clone(payload)
-		older := 0
-		for range r.blocks - 1 {
-			older += (int(rest[2])<<8 | int(rest[3])) & 0x3FF
-			rest = rest[4:]
-		}
-		if want := rest[1+older:]; !bytes.Equal(newest, want) {
-			t.Fatalf("%x gives %x, want %x", payload, newest, want)
-		}
-		again, _ := p.payloadFor(payloadTypes{media: to & 0x7F, red: 63})
-		if got, ok := parseRED(again, to&0x7F); !ok || got != r || len(again) != len(payload) {
-			t.Fatalf("with another type %x is read as %v, want %v", again, got, r)
-		}
-	})
-}
-
 // TestRedundancyIsForLossyPaths: a slot that asks for lost packets gets it while it does, and not on a path that is known to be narrow.
 func TestRedundancyIsForLossyPaths(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {

@@ -48,7 +48,7 @@ func TestRetransmission(t *testing.T) {
 					alice.frame(false, 2) // reuses buffers, if anybody gave one back too early
 				}
 				sent := bob.take()
-				if id := parseVP8(dave.take()[0].Payload).pictureID; id == parseVP8(sent[3].Payload).pictureID {
+				if id := parseVP8(dave.take()[0].Payload).PictureID; id == parseVP8(sent[3].Payload).PictureID {
 					t.Fatal("the two streams have the same picture ids and prove nothing")
 				}
 				asked := sent[4:24]

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"cmp"
 	"log/slog"
 	"maps"
@@ -154,7 +156,8 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	l := &Layer{
 		room:     r,
 		cfg:      cfg,
-		codec:    codecOf(cfg.Codec.MimeType),
+		codec:    parse.CodecOf(cfg.Codec.MimeType),
+		ids:      parse.ExtensionIDs{AudioLevel: cfg.AudioLevelExtensionID, Passed: cfg.Passed, Descriptor: cfg.DescriptorID},
 		clock:    layerClock{rate: max(cfg.Codec.ClockRate, 1)},
 		requests: keyframeRequests{interval: r.cfg.MinPLIInterval},
 		cache:    newPacketCache(cfg.Kind),

@@ -37,7 +37,7 @@ func TestViewerStartsWithAKeyframe(t *testing.T) {
 		alice.frame(true, 3)
 		alice.frame(false, 1)
 		got := bob.take()
-		if len(got) != 4 || !parseVP8(got[0].Payload).keyframe {
+		if len(got) != 4 || !parseVP8(got[0].Payload).Keyframe {
 			t.Fatalf("%d packets", len(got))
 		}
 		st.stream(got)
@@ -128,8 +128,8 @@ func TestLayerSwitchKeepsTime(t *testing.T) {
 					t.Fatalf("packet %d: timestamp goes by %d", i, step)
 				}
 			}
-			if p := parseVP8(got[i].Payload); p.keyframe {
-				heights[p.height] = true
+			if p := parseVP8(got[i].Payload); p.Keyframe {
+				heights[p.Height] = true
 			}
 		}
 		if !heights[180] || !heights[720] {
@@ -188,21 +188,21 @@ func TestSilentLayerIsReplaced(t *testing.T) {
 			low.frame(true, 1)
 			high.frame(true, 1)
 		}
-		if got := bob.take(); len(got) == 0 || parseVP8(got[len(got)-1].Payload).height != 720 {
+		if got := bob.take(); len(got) == 0 || parseVP8(got[len(got)-1].Payload).Height != 720 {
 			t.Fatal("the high layer is not shown")
 		}
 		for range 80 { // the high layer says no more
 			low.frame(low.asked() > 0, 1)
 		}
 		got := bob.take()
-		if len(got) == 0 || parseVP8(got[len(got)-1].Payload).height != 180 {
+		if len(got) == 0 || parseVP8(got[len(got)-1].Payload).Height != 180 {
 			t.Fatal("no fall to the low layer")
 		}
 		for range 10 {
 			low.frame(false, 1)
 			high.frame(true, 1)
 		}
-		if got := bob.take(); parseVP8(got[len(got)-1].Payload).height != 720 {
+		if got := bob.take(); parseVP8(got[len(got)-1].Payload).Height != 720 {
 			t.Fatal("no return to the high layer")
 		}
 	})

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,7 +23,7 @@ func (s *Slot) forward(p *Packet) {
 		s.write(p, &in)
 		return
 	}
-	if p.layer != s.target || in.empty || !p.picture.keyframe || !s.change(p, &in) {
+	if p.layer != s.target || in.empty || !p.picture.Keyframe || !s.change(p, &in) {
 		return
 	}
 	s.write(p, &in)
@@ -51,7 +53,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
 	payload, payloadType := p.payloadFor(s.wants(p.arrived))
-	p.picture.patch(payload, out.pictureID, out.tl0)
+	p.picture.Patch(payload, out.pictureID, out.tl0)
 	s.setHeader(p, out, s.cfg.SSRC, payloadType)
 	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
 	s.number(len(payload) + int(p.padding))
@@ -60,7 +62,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 		s.room.stats.shards[s.cfg.Shard].forwarded.Add(1)
 		s.report.sent(len(payload))
 		s.charge(n)
-		if p.picture.keyframe && s.cfg.Kind == KindVideo {
+		if p.picture.Keyframe && s.cfg.Kind == KindVideo {
 			s.keyframes++
 			s.keyframeAt = p.arrived
 		}
@@ -120,22 +122,22 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
 		Version:        2,
-		Marker:         p.header.marker || s.targeting.ends(p),
+		Marker:         p.header.Marker || s.targeting.ends(p),
 		PayloadType:    payloadType,
 		SequenceNumber: out.sequence,
 		Timestamp:      out.timestamp,
 		SSRC:           ssrc,
 		Extensions:     extensions,
 	}
-	if at := p.header.descriptor; p.described && s.cfg.DescriptorID != 0 && !out.filler {
+	if at := p.header.Descriptor; p.described && s.cfg.DescriptorID != 0 && !out.filler {
 		// First: a long one decides the form of all.
-		described := p.buffer[at.at : at.at+at.length]
+		described := p.buffer[at.At : at.At+at.Length]
 		binary.BigEndian.PutUint16(described[1:], out.frame)
 		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // never refused: ids are 1 to 14, lengths 1 to 255
 	}
 	for i, id := range s.cfg.Passed {
-		if at := p.header.passed[i]; id != 0 && at.length > 0 {
-			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // never refused: lengths are 1 to 16
+		if at := p.header.Passed[i]; id != 0 && at.Length > 0 {
+			_ = s.header.SetExtension(id, p.buffer[at.At:at.At+at.Length]) // never refused: lengths are 1 to 16
 		}
 	}
 }
@@ -175,7 +177,7 @@ func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()
 	out := from.segment.apply(&in, sequence, from.place.picture)
 	payload := p.payload()
-	p.picture.patch(payload, out.pictureID, out.tl0)
+	p.picture.Patch(payload, out.pictureID, out.tl0)
 	payload = append(binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence), payload...)
 	s.room.scratch = payload
 	out.sequence = s.rtxSequence
@@ -193,16 +195,16 @@ func (s *Slot) targets() *targeting {
 	return s.targeting
 }
 
-func (p *Packet) empty() bool { return p.header.payloadStart == p.header.payloadEnd }
+func (p *Packet) empty() bool { return p.header.PayloadStart == p.header.PayloadEnd }
 
 func (p *Packet) incoming() incoming {
 	return incoming{
 		sequence:  p.sequence,
-		timestamp: p.header.timestamp,
-		pictureID: p.picture.pictureID,
-		tl0:       p.picture.tl0,
+		timestamp: p.header.Timestamp,
+		pictureID: p.picture.PictureID,
+		tl0:       p.picture.TL0,
 		frame:     p.frame.Number,
 		empty:     p.empty(),
-		gapless:   p.layer.codec == codecVP8,
+		gapless:   p.layer.codec == parse.VP8,
 	}
 }

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -63,7 +65,7 @@ func TestPartsOfARoomSendWhatOneWould(t *testing.T) {
 			st.stream(got)
 		}
 		got := late.take()
-		if len(got) != 6 || !parseVP8(got[0].Payload).keyframe {
+		if len(got) != 6 || !parseVP8(got[0].Payload).Keyframe {
 			t.Errorf("who came late got %d packets, want the keyframe and what followed", len(got))
 		}
 		st.stream(got)
@@ -101,7 +103,7 @@ func TestAPanicInAPartCostsTheTrack(t *testing.T) {
 func TestPartsForwardNothingOfRecycledPackets(t *testing.T) {
 	gallery(t, func(st *stage, alice *camera, views []*screenful, _ []*part) {
 		st.room.pool.New = func() any {
-			return &Packet{pool: st.room.pool, redundancy: redundancy{blocks: 2, newest: 60}, frame: descriptor.Frame{Number: 300}}
+			return &Packet{pool: st.room.pool, redundancy: parse.Redundancy{Blocks: 2, Newest: 60}, frame: descriptor.Frame{Number: 300}}
 		}
 		alice.frame(true, 3)
 		alice.frame(false, 3)

@@ -185,19 +185,19 @@ func (s *Slot) start(now time.Time) {
 	if !s.ready || l.cfg.Kind != KindVideo {
 		return
 	}
-	if s.current == nil && l.keyframe.first != 0 && now.Sub(l.keyframe.at) < s.room.cfg.MinPLIInterval && s.replay(l) {
+	if s.current == nil && l.keyframe.First != 0 && now.Sub(l.keyframe.At) < s.room.cfg.MinPLIInterval && s.replay(l) {
 		return
 	}
 	l.requestKeyframe(s.sub, now)
 }
 
 func (s *Slot) replay(l *Layer) bool {
-	for sequence := l.keyframe.first; sequence <= l.tracker.highest; sequence++ {
+	for sequence := l.keyframe.First; sequence <= l.tracker.highest; sequence++ {
 		if l.cache.get(sequence) == nil {
 			return false
 		}
 	}
-	s.forward(l.cache.get(l.keyframe.first))
+	s.forward(l.cache.get(l.keyframe.First))
 	return s.current == l
 }
 

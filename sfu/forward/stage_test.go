@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
@@ -271,8 +272,19 @@ func (st *stage) stream(packets []rtp.Packet) {
 		if forward := int32(b.Timestamp - a.Timestamp); forward < 0 || (forward > 0) != a.Marker || forward > 90000*10 {
 			st.t.Fatalf("packet %d: timestamp goes by %d", i, forward)
 		}
-		if (pb.pictureID-pa.pictureID)&0x7FFF != step || pb.tl0-pa.tl0 != uint8(step) {
-			st.t.Fatalf("packet %d: picture %d after %d, tl0 %d after %d", i, pb.pictureID, pa.pictureID, pb.tl0, pa.tl0)
+		if (pb.PictureID-pa.PictureID)&0x7FFF != step || pb.TL0-pa.TL0 != uint8(step) {
+			st.t.Fatalf("packet %d: picture %d after %d, tl0 %d after %d", i, pb.PictureID, pa.PictureID, pb.TL0, pa.TL0)
 		}
 	}
 }
+
+func marshal(t testing.TB, h rtp.Header, payload []byte) []byte {
+	t.Helper()
+	raw, err := (&rtp.Packet{Header: h, Payload: payload}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func parseVP8(payload []byte) parse.Picture { return parse.ReadPayload(parse.VP8, payload) }

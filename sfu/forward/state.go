@@ -66,7 +66,7 @@ func (r *Room) states(now time.Time) map[PeerID]PeerState {
 			state.Layers = append(state.Layers, LayerState{
 				Source: pub.key.source, RID: l.cfg.RID, SSRC: l.cfg.SSRC, Muted: pub.muted,
 				PacketsIn: l.packets, HeardAt: l.lastHeard, BitsPerSecond: l.bits(), Height: l.height,
-				KeyframesAsked: l.requests.sent, AskedAt: l.requests.last, KeyframesSeen: l.keyframe.count, SeenAt: l.keyframe.at,
+				KeyframesAsked: l.requests.sent, AskedAt: l.requests.last, KeyframesSeen: l.keyframe.Count, SeenAt: l.keyframe.At,
 			})
 		}
 		states[pub.key.peer] = state

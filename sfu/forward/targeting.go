@@ -50,11 +50,11 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	}
 	if f.Structure != t.structure {
 		t.structure, t.target, t.goal, t.intact = f.Structure, noTarget, noTarget, 0
-	} else if ahead && p.header.timestamp == t.timestamp {
+	} else if ahead && p.header.Timestamp == t.timestamp {
 		ahead = false
 	}
 	if ahead {
-		t.timestamp = p.header.timestamp
+		t.timestamp = p.header.Timestamp
 		t.turn(f, spatial, temporal, p.arrived)
 	}
 	return t.judge(f) == verdictLeftOut

@@ -4,7 +4,6 @@ import "time"
 
 // No picture needs one of a higher temporal layer, so a narrow path loses those first.
 const (
-	maxTemporal = 3
 	allTemporal = 0xFF
 	// A layer with less of the rate is not worth leaving out.
 	leastShare = 0.02
@@ -35,12 +34,12 @@ func (t *temporal) begin(sequence uint32) {
 
 // drops reports whether a packet is left out; ahead: no later one came before.
 func (t *temporal) drops(p *Packet, ahead bool) bool {
-	if p.picture.begins && ahead {
+	if p.picture.Begins && ahead {
 		t.turn(p)
 	}
 	for _, limit := range t.limits {
 		if int32(p.sequence-limit.from) >= 0 {
-			return p.picture.temporal > limit.highest
+			return p.picture.Temporal > limit.highest
 		}
 	}
 	return false
@@ -52,12 +51,12 @@ func (t *temporal) turn(p *Packet) {
 	now, picture := t.limits[0].highest, &p.picture
 	next := now
 	switch {
-	case t.wanted < now || picture.keyframe || t.opened:
+	case t.wanted < now || picture.Keyframe || t.opened:
 		next = t.wanted
-	case t.wanted > now && picture.synced && picture.temporal == now+1:
-		next = picture.temporal
+	case t.wanted > now && picture.Synced && picture.Temporal == now+1:
+		next = picture.Temporal
 	}
-	t.opened = picture.opens && picture.temporal <= next
+	t.opened = picture.Opens && picture.Temporal <= next
 	switch {
 	case next >= t.wanted:
 		t.waits = time.Time{}

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"slices"
 	"testing"
 	"time"
@@ -92,10 +94,10 @@ func decode(t *testing.T, packets []rtp.Packet) seen {
 	var s seen
 	for i := range packets {
 		p := parseVP8(packets[i].Payload)
-		if p.height > 0 {
-			s.lines = p.height
+		if p.Height > 0 {
+			s.lines = p.Height
 		}
-		s.highest = max(s.highest, p.temporal)
+		s.highest = max(s.highest, p.Temporal)
 		if packets[i].Marker {
 			s.pictures++
 		}
@@ -108,18 +110,18 @@ func decode(t *testing.T, packets []rtp.Packet) seen {
 			t.Fatalf("packet %d: number %d after %d", i, packets[i].SequenceNumber, before.SequenceNumber)
 		}
 		if packets[i].Timestamp == before.Timestamp {
-			if p.pictureID != q.pictureID {
-				t.Fatalf("packet %d: picture %d and %d in one", i, q.pictureID, p.pictureID)
+			if p.PictureID != q.PictureID {
+				t.Fatalf("packet %d: picture %d and %d in one", i, q.PictureID, p.PictureID)
 			}
 			continue
 		}
-		if (p.pictureID-q.pictureID)&0x7FFF != 1 {
-			t.Fatalf("packet %d: picture %d after %d", i, p.pictureID, q.pictureID)
+		if (p.PictureID-q.PictureID)&0x7FFF != 1 {
+			t.Fatalf("packet %d: picture %d after %d", i, p.PictureID, q.PictureID)
 		}
-		if base := p.temporal == 0; (p.tl0 != q.tl0) != base {
-			t.Fatalf("packet %d: base picture %d after %d, temporal layer %d", i, p.tl0, q.tl0, p.temporal)
+		if base := p.Temporal == 0; (p.TL0 != q.TL0) != base {
+			t.Fatalf("packet %d: base picture %d after %d, temporal layer %d", i, p.TL0, q.TL0, p.Temporal)
 		}
-		if p.temporal == 2 && !p.synced && q.temporal != 1 {
+		if p.Temporal == 2 && !p.Synced && q.Temporal != 1 {
 			t.Fatalf("packet %d: it needs a picture that was left out", i)
 		}
 	}
@@ -219,16 +221,16 @@ func TestALateDroppedPacketLeavesNoHole(t *testing.T) {
 func drawPictures(t *rapid.T) (pictures [][]*Packet) {
 	sequence := uint32(1 << 16)
 	for i := range rapid.IntRange(1, 60).Draw(t, "pictures") {
-		pic := picture{
-			temporal: rapid.Uint8Range(0, 2).Draw(t, "layer"), synced: rapid.IntRange(0, 3).Draw(t, "synced") == 0, opens: rapid.IntRange(0, 3).Draw(t, "opens") == 0,
+		pic := parse.Picture{
+			Temporal: rapid.Uint8Range(0, 2).Draw(t, "layer"), Synced: rapid.IntRange(0, 3).Draw(t, "synced") == 0, Opens: rapid.IntRange(0, 3).Draw(t, "opens") == 0,
 		}
 		if i == 0 {
-			pic = picture{keyframe: true}
+			pic = parse.Picture{Keyframe: true}
 		}
 		var packets []*Packet
 		for n := range rapid.IntRange(1, 3).Draw(t, "packets") {
 			p := &Packet{sequence: sequence, picture: pic}
-			p.picture.begins = n == 0
+			p.picture.Begins = n == 0
 			packets = append(packets, p)
 			sequence++
 		}
@@ -253,24 +255,24 @@ func TestWhatIsForwardedCanBeDecoded(t *testing.T) {
 			forwarded := !limits.drops(packets[0], true)
 			decodable := forwarded
 			switch {
-			case p.keyframe:
+			case p.Keyframe:
 				last = [3]bool{true, true, true}
-			case p.synced && p.temporal > 0:
+			case p.Synced && p.Temporal > 0:
 				decodable = decodable && last[0]
 			default:
-				for layer := range p.temporal + 1 {
+				for layer := range p.Temporal + 1 {
 					decodable = decodable && last[layer]
 				}
 			}
 			if forwarded && !decodable {
-				t.Fatalf("a picture of layer %d is forwarded without what it needs", p.temporal)
+				t.Fatalf("a picture of layer %d is forwarded without what it needs", p.Temporal)
 			}
-			if !forwarded && (p.temporal == 0 || p.temporal <= min(limits.wanted, limits.limits[0].highest)) {
-				t.Fatalf("a picture of layer %d is left out, wanted %d", p.temporal, limits.wanted)
+			if !forwarded && (p.Temporal == 0 || p.Temporal <= min(limits.wanted, limits.limits[0].highest)) {
+				t.Fatalf("a picture of layer %d is left out, wanted %d", p.Temporal, limits.wanted)
 			}
-			last[p.temporal] = decodable
-			if p.opens {
-				for layer := int(p.temporal) + 1; layer < len(last); layer++ {
+			last[p.Temporal] = decodable
+			if p.Opens {
+				for layer := int(p.Temporal) + 1; layer < len(last); layer++ {
 					last[layer] = decodable
 				}
 			}

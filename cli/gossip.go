@@ -80,7 +80,7 @@ func newBoot(ctx context.Context, store *redisstore.Store, role cluster.Role, na
 	defer cancel()
 	began, err := store.BeginBoot(ctx, string(role)+"/"+string(name), now)
 	if err != nil {
-		log.Warn("the store does not answer: the boot id is of this machine's clock, or above what another member knows", "error", err)
+		log.Warn("boot id made without the store, from the machine's clock and what other members know", "error", err)
 		began = now
 	}
 	return pin.NewBootID(began)

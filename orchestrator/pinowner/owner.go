@@ -108,6 +108,7 @@ type Owner struct {
 	synced    synced
 	plan      schedule
 	fastUntil time.Time
+	adopting  bool // at the last refresh a room had not adopted its higher pin
 	heartbeat time.Time
 	paused    time.Time
 	pauses    uint64 // an answer across one confirms nothing

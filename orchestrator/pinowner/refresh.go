@@ -46,7 +46,10 @@ func (own *Owner) Refresh(ctx context.Context) error {
 	}
 	own.mu.Lock()
 	own.synced.refreshed(answered, now, unknown == nil, len(faults) == 0)
+	own.adopting = slices.ContainsFunc(faults, isAdopting)
 	own.mu.Unlock()
+	// An adoption that is under way is no failure of the refresh.
+	faults = slices.DeleteFunc(faults, isAdopting)
 	return errors.Join(append(faults, unknown)...)
 }
 
@@ -96,6 +99,8 @@ func (own *Owner) recheck(ctx context.Context) {
 		own.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
 	}
 }
+
+func isAdopting(err error) bool { return errors.Is(err, errAdopting) }
 
 func always(pin.Holding) bool { return true }
 

@@ -61,7 +61,7 @@ func (own *Owner) round(ctx context.Context, failing bool) bool {
 			failing = err != nil
 			own.log.Warn("refresh of pins", "failing", failing, "error", err)
 		}
-		own.refreshed(errors.Is(err, errAway) || errors.Is(err, errAdopting))
+		own.refreshed(errors.Is(err, errAway))
 	case !plan.recheck.IsZero() && !now.Before(plan.recheck):
 		own.recheck(ctx)
 	}
@@ -74,8 +74,7 @@ func (own *Owner) planned() schedule {
 	return own.plan
 }
 
-// refreshed plans the next refresh; soon: after retryEvery.
-func (own *Owner) refreshed(soon bool) {
+func (own *Owner) refreshed(away bool) {
 	// Tests can repeat nonces.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
@@ -85,7 +84,7 @@ func (own *Owner) refreshed(soon bool) {
 		wait = min(wait, checkEvery)
 	}
 	own.plan.refresh = now.Add(wait)
-	own.planCheck(soon)
+	own.planCheck(away || own.adopting)
 }
 
 // planCheck needs mu.

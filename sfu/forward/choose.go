@@ -1,11 +1,11 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 type layerChoice struct {

@@ -1,14 +1,14 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"fmt"
 	"log/slog"
 	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"pgregory.net/rapid"
 )

@@ -1,10 +1,10 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"context"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 const (

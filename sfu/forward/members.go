@@ -1,10 +1,10 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 // publication is one source of one peer.

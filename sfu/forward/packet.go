@@ -1,10 +1,10 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )

@@ -1,11 +1,11 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 // takes also parses redundancy.

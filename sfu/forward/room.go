@@ -1,8 +1,6 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"cmp"
 	"log/slog"
 	"maps"
@@ -10,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )

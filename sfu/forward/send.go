@@ -1,14 +1,14 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/pion/rtp"
 )

@@ -1,12 +1,12 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )

@@ -1,11 +1,11 @@
 package forward
 
 import (
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/pion/rtp"
 	"pgregory.net/rapid"

@@ -126,7 +126,11 @@ func (l *Limits) Enter(p Person) bool { return l.entries.Allow(p.InRoom()) }
 func (l *Limits) Reserve(p Person) bool { return l.openings.Allow(p.Identity) }
 
 // A pasted list comes as a few lines at once; nobody types five lines a second.
-const chatPerSecond, ChatBurst = 5, 10
+const (
+	chatPerSecond = 5
+	// ChatBurst is how many lines of chat a person may send at once.
+	ChatBurst = 10
+)
 
 // Chat counts a line of the room's chat, in all tabs of a person.
 func (l *Limits) Chat(p Person) bool { return l.chats.Allow(p.InRoom()) }
@@ -156,21 +160,33 @@ const doorsPerSecond, doorBurst = 5, 20
 func (l *Limits) Door(p Person) bool { return l.doors.Allow(p.InRoom()) }
 
 // Each connection test opens a room. A person who changes networks tests a few times in a row; later one every 10 s.
-const testsPerSecond, TestBurst = 0.1, 5
+const (
+	testsPerSecond = 0.1
+	// TestBurst is how many connection tests a person may begin at once.
+	TestBurst = 5
+)
 
 // TestConnection counts a token for a connection test.
 func (l *Limits) TestConnection(p Person) bool { return l.tests.Allow(p.Everywhere()) }
 
 // A message to many counts for each receiver: a message to wire.MaxReceivers (50) passes at once, and the next such message
 // after 5 s.
-const directsPerSecond, DirectBurst = 10, 60
+const (
+	directsPerSecond = 10
+	// DirectBurst is how many receivers a person may send direct messages to at once.
+	DirectBurst = 60
+)
 
 // Direct counts a direct message to one receiver.
 func (l *Limits) Direct(p Person) bool { return l.directs.Allow(p.Everywhere()) }
 
 // Pages that scroll change whom they watch, and each change may ask the store about wire.MaxWatched (500) users: at most
 // 500 users a second for a person.
-const watchesPerSecond, WatchBurst = 1, 10
+const (
+	watchesPerSecond = 1
+	// WatchBurst is how often a person may change the watched users at once.
+	WatchBurst = 10
+)
 
 // Watch counts a change of whom a person watches, for the person and for the address. See Config.AddressWatches.
 func (l *Limits) Watch(p Person) bool {
@@ -178,7 +194,11 @@ func (l *Limits) Watch(p Person) bool {
 }
 
 // Each question goes to every media node or reads the store. Five open pages of a room's admins may ask once a second each.
-const roomQuestionsPerSecond, RoomQuestionBurst = 5, 50
+const (
+	roomQuestionsPerSecond = 5
+	// RoomQuestionBurst is how many questions about one room its admins may ask at once.
+	RoomQuestionBurst = 50
+)
 
 // AskAboutRoom counts a REST request of a room's admins, all of them together.
 func (l *Limits) AskAboutRoom(room ring.RoomID) bool { return l.roomQuestions.Allow(string(room)) }
@@ -196,8 +216,10 @@ func (l *Limits) AskOwner(room ring.RoomID) bool { return l.owners.Allow(string(
 
 // A collection takes all cores of the node. A cluster has fewer nodes than collectingNodes.
 const (
-	collectionsPerSecond, CollectionBurst = 1, 5
-	collectingNodes                       = 1024
+	collectionsPerSecond = 1
+	// CollectionBurst is how many collections of one node may be asked for at once.
+	CollectionBurst = 5
+	collectingNodes = 1024
 )
 
 // Collect counts a collection of garbage on a node.

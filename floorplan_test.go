@@ -18,7 +18,7 @@ const (
 	planEnds     = "<!-- The floor plan ends. -->\n"
 )
 
-// synopsis is the first sentence of the package's comment, without "Package name". A package that consists of tests has its comment there.
+// synopsis is the first sentence of the package's comment, without "Package name" and up to a colon. A package that consists of tests has its comment there.
 func synopsis(pkg string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
 	if err != nil {
@@ -43,7 +43,8 @@ func sentenceOf(file *ast.File) string {
 	sentence := new(doc.Package).Synopsis(file.Doc.Text())
 	for _, head := range []string{"Package " + file.Name.Name + " ", "Command holdfast "} {
 		if rest, ok := strings.CutPrefix(sentence, head); ok {
-			return rest
+			what, _, _ := strings.Cut(strings.TrimSuffix(rest, "."), ": ")
+			return what
 		}
 	}
 	return "" // the comment of a file, or of another package's tests

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
@@ -81,18 +82,11 @@ func (d *sfuDrain) run(ctx context.Context, terminate <-chan os.Signal, leave fu
 
 // watchStore asks the store while the drain has rooms left, and logs when it falls silent and when it answers again.
 func (d *sfuDrain) watchStore(ctx context.Context) {
-	tick := time.NewTicker(storeAskedEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	backoff.Every(ctx, storeAskedEvery, func() {
 		now := d.media.DrainState()
 		if !now.Draining || now.Rooms == 0 {
 			d.storeAway.Store(false)
-			continue
+			return
 		}
 		asked, cancel := context.WithTimeout(ctx, storeAskedEvery)
 		err := d.askStore(asked)
@@ -104,7 +98,7 @@ func (d *sfuDrain) watchStore(ctx context.Context) {
 		case err == nil && was:
 			d.log.Info("the store answers again: the drain goes on", "rooms", now.Rooms, "people", now.Peers)
 		}
-	}
+	})
 }
 
 func (d *sfuDrain) terminate(leave func()) {

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 
 passed=0 failed=0 skipped=0 packages=0
 flaky=() # tests that failed once and then passed by themselves
-readonly max_flaky=2
+readonly max_flaky=4
 started=$SECONDS
 
 # say also tells the time since the start, and the CPU time of all that has ended.

@@ -3871,8 +3871,10 @@ type HeldRoom struct {
 	PacketsDropped      uint64                 `protobuf:"varint,5,opt,name=packets_dropped,json=packetsDropped,proto3" json:"packets_dropped,omitempty"` // packets that should have been forwarded and were not
 	EgressBitsPerSecond uint64                 `protobuf:"varint,6,opt,name=egress_bits_per_second,json=egressBitsPerSecond,proto3" json:"egress_bits_per_second,omitempty"`
 	Size                *RoomSize              `protobuf:"bytes,7,opt,name=size,proto3" json:"size,omitempty"` // an older node does not tell it
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Those of packets_dropped that were too old when the node got to them, because it had too little CPU time.
+	PacketsLate   uint64 `protobuf:"varint,8,opt,name=packets_late,json=packetsLate,proto3" json:"packets_late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldRoom) Reset() {
@@ -3952,6 +3954,13 @@ func (x *HeldRoom) GetSize() *RoomSize {
 		return x.Size
 	}
 	return nil
+}
+
+func (x *HeldRoom) GetPacketsLate() uint64 {
+	if x != nil {
+		return x.PacketsLate
+	}
+	return 0
 }
 
 // RoomSize is what a room costs a node, for whoever has to place it.
@@ -5526,7 +5535,7 @@ const file_control_proto_rawDesc = "" +
 	"RoomsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x123\n" +
-	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\xbd\x02\n" +
+	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\xe0\x02\n" +
 	"\bHeldRoom\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x123\n" +
@@ -5534,7 +5543,8 @@ const file_control_proto_rawDesc = "" +
 	"\x11packets_forwarded\x18\x04 \x01(\x04R\x10packetsForwarded\x12'\n" +
 	"\x0fpackets_dropped\x18\x05 \x01(\x04R\x0epacketsDropped\x123\n" +
 	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\x121\n" +
-	"\x04size\x18\a \x01(\v2\x1d.holdfast.control.v1.RoomSizeR\x04size\"\xaf\x01\n" +
+	"\x04size\x18\a \x01(\v2\x1d.holdfast.control.v1.RoomSizeR\x04size\x12!\n" +
+	"\fpackets_late\x18\b \x01(\x04R\vpacketsLate\"\xaf\x01\n" +
 	"\bRoomSize\x12\x16\n" +
 	"\x06people\x18\x01 \x01(\rR\x06people\x12\x18\n" +
 	"\acameras\x18\x02 \x01(\rR\acameras\x12 \n" +

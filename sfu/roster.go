@@ -286,6 +286,7 @@ func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) 
 	refused := r.node.socket.Stats().Refused - r.refusedBefore
 	answer := &control.HeldRoom{
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
+		PacketsLate: stats.Drops.Late,
 	}
 	err := r.do(ctx, func() {
 		answer.Pin, answer.Size = control.PinProto(r.pin()), r.size()

@@ -74,6 +74,7 @@ type heldRoom struct {
 	Peers               []heldPeer `json:"peers"`
 	PacketsForwarded    uint64     `json:"packetsForwarded"`
 	PacketsDropped      uint64     `json:"packetsDropped"`
+	PacketsLate         uint64     `json:"packetsLate"`
 	EgressBitsPerSecond uint64     `json:"egressBitsPerSecond"`
 }
 
@@ -200,7 +201,7 @@ func heldRooms(reply *control.RoomsReply) []heldRoom {
 	return each(reply.GetRooms(), func(h *control.HeldRoom) heldRoom {
 		return heldRoom{
 			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
-			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
+			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), PacketsLate: h.GetPacketsLate(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
 			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
 				return heldPeer{
 					Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers(),

@@ -201,8 +201,8 @@ func Surgical(w *World) Verdict {
 				v.broken("%s went from %s epoch %d to %s epoch %d", before.Room, before.Node, before.Epoch, after.Node, after.Epoch)
 				continue
 			}
-			if after.PacketsDropped != before.PacketsDropped {
-				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.PacketsDropped-before.PacketsDropped)
+			if after.Lost() != before.Lost() {
+				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.Lost()-before.Lost())
 			}
 			then, now := before.Offers(), after.Offers()
 			for _, id := range slices.Sorted(maps.Keys(then)) {

@@ -90,6 +90,7 @@ type AdminRoom struct {
 	Epoch               uint64      `json:"epoch"`
 	PacketsForwarded    uint64      `json:"packetsForwarded"`
 	PacketsDropped      uint64      `json:"packetsDropped"`
+	PacketsLate         uint64      `json:"packetsLate"`
 	EgressBitsPerSecond uint64      `json:"egressBitsPerSecond"` // measured
 	Peers               []AdminPeer `json:"peers"`
 }
@@ -102,6 +103,9 @@ type AdminPeer struct {
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
 }
+
+// Lost counts the dropped packets that a lack of CPU time does not explain.
+func (r AdminRoom) Lost() uint64 { return r.PacketsDropped - r.PacketsLate }
 
 // Offers counts by peer.
 func (r AdminRoom) Offers() map[string]uint64 {

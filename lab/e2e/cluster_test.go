@@ -145,9 +145,9 @@ func pinsNameOnlyLiveNodes(t *testing.T, c *devcluster.Cluster) {
 // sameRoom checks that a room was not touched: same node and epoch, no drop, no new offer.
 func sameRoom(t *testing.T, before, after heldRoom) {
 	t.Helper()
-	if after.Node != before.Node || after.Epoch != before.Epoch || after.PacketsDropped != before.PacketsDropped {
+	if after.Node != before.Node || after.Epoch != before.Epoch || after.Lost() != before.Lost() {
 		t.Errorf("room %s: %s epoch %d with %d drops became %s epoch %d with %d drops", before.Room,
-			before.Node, before.Epoch, before.PacketsDropped, after.Node, after.Epoch, after.PacketsDropped)
+			before.Node, before.Epoch, before.Lost(), after.Node, after.Epoch, after.Lost())
 	}
 	offers := before.Offers()
 	for _, p := range after.Peers {

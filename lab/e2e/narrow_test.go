@@ -126,8 +126,8 @@ func TestNarrowLink(t *testing.T) {
 	before = heldOnce(t, c, room)
 	t.Run("narrow", func(t *testing.T) { narrowed(t, path, sender.id, narrow, wide) })
 	t.Run("hidden", func(t *testing.T) { hidden(t, sender.id, wide, narrow) })
-	if after := heldOnce(t, c, room); after.PacketsDropped != before.PacketsDropped {
-		t.Errorf("the node dropped %d packets", after.PacketsDropped-before.PacketsDropped)
+	if after := heldOnce(t, c, room); after.Lost() != before.Lost() {
+		t.Errorf("the node dropped %d packets", after.Lost()-before.Lost())
 	}
 	t.Run("cut", func(t *testing.T) { cut(t, c, path, sender.id, narrow) })
 	narrow.visit(t, "about:blank", "true")

@@ -52,6 +52,8 @@ func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, err
 	return c.pins.Opening(ctx, room)
 }
 
+func (c *confirmer) StoreSteadyFor() time.Duration { return c.pins.StoreSteadyFor() }
+
 // wire binds the sockets and joins the parts; it starts nothing.
 func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, former pin.BootID, log *slog.Logger) (*sfuNode, error) {
 	var listening net.ListenConfig

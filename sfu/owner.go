@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -15,4 +16,6 @@ type Owner interface {
 	// Opening returns the pin under which Confirm let room open, or none. It may wait for Confirm; its error is the
 	// context's.
 	Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error)
+	// StoreSteadyFor returns for how long the store has answered without a pause; zero while it is silent.
+	StoreSteadyFor() time.Duration
 }

@@ -35,6 +35,8 @@ const (
 	liveHandOverTime = 15 * time.Second
 	// How often a fenced room looks whether everybody left.
 	lingerLook = 250 * time.Millisecond
+	// People of a former owner are waited for at most this long while the store is silent.
+	longestSilence = 10 * time.Minute
 )
 
 // room is an open room: a task loop, and the media plane with its own.
@@ -173,6 +175,17 @@ func (r *room) after(delay time.Duration, task func()) {
 	time.AfterFunc(delay, func() { r.post(task) })
 }
 
+// settleRoster ends the wait for the people of the former owner, once the store has answered for a grace time: while it was silent,
+// nobody could ask it for the room and come back. It waits no longer than until giveUp, because a part of the store may stay away.
+func (r *room) settleRoster(giveUp time.Time) {
+	missing := r.node.cfg.Grace - r.node.owner.StoreSteadyFor()
+	if missing > 0 && time.Now().Before(giveUp) {
+		r.after(missing, func() { r.settleRoster(giveUp) })
+		return
+	}
+	r.book.Settle()
+}
+
 func (r *room) run(ctx context.Context) {
 	mediaCtx, endMedia := context.WithCancel(ctx)
 	mediaDone := make(chan struct{})
@@ -181,7 +194,8 @@ func (r *room) run(ctx context.Context) {
 		_ = r.media.Run(mediaCtx) // it returns nil
 	}()
 	r.after(r.node.cfg.Grace, r.expire)
-	r.after(r.node.cfg.Grace, r.book.Settle)
+	giveUp := time.Now().Add(longestSilence)
+	r.after(r.node.cfg.Grace, func() { r.settleRoster(giveUp) })
 	r.loop(ctx)
 	r.book.Leave()
 	r.node.forget(r)

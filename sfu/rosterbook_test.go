@@ -20,6 +20,7 @@ type rosterStub struct {
 	left  map[string]time.Duration
 	epoch uint64
 	seq   uint64 // of the last change
+	ended bool   // the wait for the former owner's people
 }
 
 func (s *rosterStub) WriteRosters(_ context.Context, changes []roster.Change) ([]roster.Outcome, error) {
@@ -28,6 +29,7 @@ func (s *rosterStub) WriteRosters(_ context.Context, changes []roster.Change) ([
 	outcomes := make([]roster.Outcome, len(changes))
 	for i, c := range changes {
 		outcomes[i], s.epoch, s.seq = roster.Written, c.Pin.Fence.Epoch, c.Seq
+		s.ended = s.ended || c.Settled
 		if c.After == 0 {
 			clear(s.here)
 		}
@@ -51,6 +53,35 @@ func (s *rosterStub) text() string {
 		all = append(all, id+"="+s.here[id])
 	}
 	return strings.Join(all, " ")
+}
+
+// While the store is silent, people whose node died cannot come back: the grace time of their rows begins when it answers again.
+func TestPeopleAreWaitedForWhileTheStoreIsSilent(t *testing.T) {
+	t.Parallel() // it waits for grace times
+	const grace = time.Second
+	s := newStage(t, "one", func(c *Config) { c.Grace = grace })
+	s.owner.setSilent(true)
+	store := &rosterStub{here: map[string]string{}, left: map[string]time.Duration{}}
+	writer := s.node.Rosters()
+	writer.Store = store
+	ended := func() bool {
+		if err := writer.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.ended
+	}
+	s.attach("room", "alice", 1)
+	tick := time.NewTicker(grace / 10)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < 3*grace; <-tick.C {
+		if ended() {
+			t.Fatalf("people are waited for no longer %v after the room opened, and the store is silent", time.Since(began))
+		}
+	}
+	s.owner.setSilent(false)
+	eventually(t, "the wait ends once the store answers", ended)
 }
 
 // The store follows joins, new names, grace times, people who are expected, leaves and a higher pin.

@@ -29,6 +29,22 @@ type ownerStub struct {
 	err     error
 	opening pin.Pin // what Opening says of every room
 	during  func()  // runs once, while Confirm is being asked
+	silent  bool    // the store is
+}
+
+func (o *ownerStub) StoreSteadyFor() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.silent {
+		return 0
+	}
+	return time.Hour
+}
+
+func (o *ownerStub) setSilent(silent bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.silent = silent
 }
 
 func (o *ownerStub) Opening(context.Context, ring.RoomID) (pin.Pin, error) {

@@ -12,6 +12,7 @@ import (
 type synced struct {
 	heard   map[pin.Incarnation]time.Time // each one's last answer
 	all     time.Time                     // the last answer of all, without faults
+	steady  time.Time                     // since then all have answered without a pause of silentFor
 	clean   bool                          // the last refresh had no faults
 	asked   time.Time
 	partial bool // some did not answer then
@@ -51,7 +52,7 @@ func (s *synced) refreshed(answered pin.Incarnations, at time.Time, all, clean b
 		return
 	}
 	if all {
-		s.all = at
+		s.allAnswered(at)
 		clear(s.heard)
 	}
 	for _, in := range answered.All() {
@@ -70,9 +71,31 @@ func (s *synced) answer(answered pin.Incarnations, at time.Time, all bool) bool 
 	}
 	same := all && s.clean && answered == last
 	if same {
-		s.all = at
+		s.allAnswered(at)
 	}
 	return same
+}
+
+func (s *synced) allAnswered(at time.Time) {
+	if pincache.Elapsed(s.all, at) > silentFor {
+		s.steady = at
+	}
+	s.all = at
+}
+
+// StoreSteadyFor returns for how long the whole store has answered this node, without a pause of more than three seconds; zero
+// while it is silent.
+func (own *Owner) StoreSteadyFor() time.Duration {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return own.synced.steadyFor(time.Now())
+}
+
+func (s *synced) steadyFor(now time.Time) time.Duration {
+	if s.all.IsZero() || pincache.Elapsed(s.all, now) > silentFor {
+		return 0
+	}
+	return pincache.Elapsed(s.steady, now)
 }
 
 // distrust withdraws the incarnations that may lack a pin: those that did not answer, or all if it may lie in any.

@@ -46,6 +46,7 @@ var floors = [][]string{
 	{"control", "people/roster"},
 	{"internal/testkit"},
 	{"people/waitlist", "people/messaging"},
+	{"internal/events"},
 	{"pin", "internal/panics", "failover/relief"},
 	{"ring/paper"},
 	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock"},

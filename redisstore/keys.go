@@ -49,6 +49,9 @@ func (k keyspace) door(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + doorSuffix
 }
 
+// events is one key: its markers share its slot.
+func (k keyspace) events() string { return string(k) + ":{events}" }
+
 func (k keyspace) boot(name string) string { return string(k) + bootInfix + escape(name) + "}" }
 
 func (k keyspace) history(room ring.RoomID) string {

@@ -31,6 +31,8 @@ var (
 	presenceAsk string
 	//go:embed lua/presence_follow.lua
 	presenceFollow string
+	//go:embed lua/append_events.lua
+	appendEvents string
 )
 
 // The scripts as they are sent, with their keys and arguments in order.
@@ -74,6 +76,10 @@ var (
 	askScript = compose(presenceAsk)
 	// KEYS = head, log. ARGV = the cursor's birth and version.
 	followScript = compose(presenceFollow)
+
+	// KEYS = the events, a marker for each new one. ARGV = the markers' seconds to live, how many events are kept, for how long in
+	// milliseconds, then the texts.
+	appendEventsScript = compose(appendEvents)
 )
 
 // compose makes one script of its parts. It leaves out comments and indentation, because EVAL sends the text with every

@@ -23,6 +23,7 @@
 //	<cluster>:room:{<room>}:history          its latest moves: see history.go
 //	<cluster>:boot:{<role>/<node>}           when its latest boot began: see boot.go
 //	<cluster>:generation                     the marker: see master.go
+//	<cluster>:{events}                       what happened, and markers of facts for an hour: see events.go
 package redisstore
 
 import (
@@ -60,6 +61,9 @@ type Store struct {
 	panics    *panics.Guard
 	trips     *tripCounter
 	rechecks  chan struct{}
+
+	eventsKept int
+	eventsLife time.Duration
 }
 
 // Open uses pin.DefaultCluster.
@@ -80,7 +84,8 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	logging.Disable()
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
-		masters: masters{byAddress: make(map[string]*master)},
+		masters:    masters{byAddress: make(map[string]*master)},
+		eventsKept: DefaultEventsKept, eventsLife: DefaultEventsLife,
 	}
 	if at.kind == kindCluster {
 		s.cluster = redis.NewClusterClient(at.cluster(func(member *redis.Options) *redis.Client {

@@ -1,0 +1,153 @@
+// Package events is the cluster's memory of what happened: nodes that came and died, rooms that opened, moved and closed,
+// drains, and when the store was away. Nodes give facts to a Recorder, which writes them into the store's stream; operators
+// read them from there, also after every process was replaced.
+//
+// It promises that a fact that several nodes report is kept once, that recording never waits for the store, and that what
+// could not be kept is counted. It does not know Redis, and it holds no person's name: an event names nodes, rooms and counts.
+//
+// Begin with Event, then Recorder.
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Kind says what happened.
+type Kind string
+
+// The kinds, in the order of docs/OPERATIONS.md.
+const (
+	NodeUp       Kind = "node_up"       // a process joined; Version is its build
+	NodeDown     Kind = "node_down"     // a node died; Cause is the evidence
+	NodeLeft     Kind = "node_left"     // a node said goodbye
+	NodeDrains   Kind = "node_drains"   // a drain began; By says who asked
+	NodeUndrains Kind = "node_undrains" // a drain was taken back
+	RoomOpened   Kind = "room_opened"   // on Node
+	RoomRehomed  Kind = "room_rehomed"  // From a dead node To another one; Cause is the evidence
+	RoomMoved    Kind = "room_moved"    // From one healthy node To another; Cause is the reason
+	RoomBack     Kind = "room_back"     // clients of one signaling node have media again; Peers, Back and WorstGap
+	RoomClosed   Kind = "room_closed"   // everybody left
+	StoreSilent  Kind = "store_silent"  // as Node sees it
+	StoreBack    Kind = "store_back"    // as Node sees it
+)
+
+// Event is one fact. Fields that a Kind does not need are zero.
+type Event struct {
+	// ID is the store's; events are in the order of their IDs. Empty until the store has the event.
+	ID string `json:"id,omitempty"`
+	// At is when the store wrote it, by the store's clock.
+	At   time.Time   `json:"at,omitzero"`
+	Kind Kind        `json:"kind"`
+	Node ring.NodeID `json:"node,omitempty"` // whom it is about; of StoreSilent, StoreBack and RoomBack: who says so
+	Role string      `json:"role,omitempty"` // of Node
+	Room ring.RoomID `json:"room,omitempty"`
+	From ring.NodeID `json:"from,omitempty"`
+	To   ring.NodeID `json:"to,omitempty"`
+	// Cause is evidence or a reason, in words.
+	Cause   string `json:"cause,omitempty"`
+	By      string `json:"by,omitempty"`      // who asked for it
+	Version string `json:"version,omitempty"` // of Node's build
+	Peers   int    `json:"peers,omitempty"`   // whom it concerned
+	Back    int    `json:"back,omitempty"`    // who of them have media again
+	// WorstGap is the longest time without media, in milliseconds, as clients measured it.
+	WorstGapMillis int64 `json:"worstGapMs,omitempty"`
+	// About tells two facts of one kind apart: a boot, or a fence. Reports that agree in Kind, Node, Room and About are one fact.
+	About string `json:"about,omitempty"`
+}
+
+const (
+	maxText   = 300  // bytes of each text
+	maxStored = 4096 // bytes of an encoded event
+)
+
+var (
+	errTooLong  = errors.New("an event of more than 4096 bytes")
+	errUnnamed  = errors.New("an event without a kind")
+	errNoCursor = errors.New("an event's id is milliseconds, a hyphen and a number, such as 1795783230243-0")
+)
+
+// Same returns what the reports of one fact have in common.
+func (e Event) Same() string {
+	return strings.Join([]string{string(e.Kind), strconv.Quote(string(e.Node)), strconv.Quote(string(e.Room)), strconv.Quote(e.About)}, "/")
+}
+
+// Encode returns the event as the store keeps it: JSON without ID and At, which the store gives. Long texts are cut.
+func (e Event) Encode() (string, error) {
+	e.ID, e.At = "", time.Time{}
+	for _, text := range []*string{&e.Cause, &e.By, &e.Version, &e.About} {
+		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxText)], "")
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return "", fmt.Errorf("encode an event: %w", err)
+	}
+	if len(text) > maxStored {
+		return "", errTooLong
+	}
+	return string(text), nil
+}
+
+// Parse reads what Encode wrote. Unknown fields, of a later version, are left out.
+func Parse(id, text string) (Event, error) {
+	at, err := TimeOf(id)
+	if err != nil {
+		return Event{}, err
+	}
+	if len(text) > maxStored {
+		return Event{}, errTooLong
+	}
+	var e Event
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return Event{}, fmt.Errorf("event %s: %w", id, err)
+	}
+	if e.Kind == "" {
+		return Event{}, errUnnamed
+	}
+	e.ID, e.At = id, at
+	return e, nil
+}
+
+var idForm = regexp.MustCompile(`^[0-9]{1,15}-[0-9]{1,18}$`)
+
+// TimeOf returns when the event with this id was written.
+func TimeOf(id string) (time.Time, error) {
+	if !idForm.MatchString(id) {
+		return time.Time{}, fmt.Errorf("%w, not %.40q", errNoCursor, id)
+	}
+	millis, _, _ := strings.Cut(id, "-")
+	ms, err := strconv.ParseInt(millis, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("event id %q: %w", id, err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
+
+// Before returns an ID that every event since t follows.
+func Before(t time.Time) string { return fmt.Sprintf("%d-0", max(t.UnixMilli()-1, 0)) }
+
+// Filter selects events. Zero fields select all.
+type Filter struct {
+	Room  ring.RoomID
+	Node  ring.NodeID // as Node, From or To
+	Kinds []Kind
+}
+
+// Selects tells whether the filter lets e through.
+func (f Filter) Selects(e Event) bool {
+	if f.Room != "" && e.Room != f.Room {
+		return false
+	}
+	if f.Node != "" && e.Node != f.Node && e.From != f.Node && e.To != f.Node {
+		return false
+	}
+	return len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)
+}

@@ -1,0 +1,48 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Sentence says in words what happened, without the time.
+func (e Event) Sentence() string {
+	switch e.Kind {
+	case NodeUp:
+		return fmt.Sprintf("%s is up%s", e.Node, clause(" (version %s)", e.Version))
+	case NodeDown:
+		return fmt.Sprintf("%s died%s", e.Node, clause(" (%s)", e.Cause))
+	case NodeLeft:
+		return fmt.Sprintf("%s left", e.Node)
+	case NodeDrains:
+		return fmt.Sprintf("%s drains%s", e.Node, clause(", as %s asked", e.By))
+	case NodeUndrains:
+		return fmt.Sprintf("%s no longer drains%s", e.Node, clause(", as %s asked", e.By))
+	case RoomOpened:
+		return fmt.Sprintf("%s: opened on %s", e.Room, e.Node)
+	case RoomRehomed:
+		return fmt.Sprintf("%s: %s died%s -> %s", e.Room, e.From, clause(" (%s)", e.Cause), e.To)
+	case RoomMoved:
+		return fmt.Sprintf("%s: %s -> %s%s", e.Room, e.From, e.To, clause(" (%s)", e.Cause))
+	case RoomBack:
+		gap := time.Duration(e.WorstGapMillis) * time.Millisecond
+		return fmt.Sprintf("%s: %d of %d back at %s, worst gap %.2f s", e.Room, e.Back, e.Peers, e.Node, gap.Seconds())
+	case RoomClosed:
+		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)
+	case StoreSilent:
+		return fmt.Sprintf("the store does not answer %s%s", e.Node, clause(" (%s)", e.Cause))
+	case StoreBack:
+		return fmt.Sprintf("the store answers %s again", e.Node)
+	default: // of a later version
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Room, e.Node))
+	}
+}
+
+// clause is empty without a text.
+func clause(format, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, text)
+}

@@ -1,0 +1,85 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/internal/events"
+)
+
+// DefaultEventsKept is how many events the store keeps.
+const DefaultEventsKept = 100_000
+
+// DefaultEventsLife is how long the store keeps an event.
+const DefaultEventsLife = 7 * 24 * time.Hour
+
+const (
+	// A fact that is reported again within this time is the same fact.
+	sameFactFor = time.Hour
+
+	eventField = "e"
+)
+
+var errEventsPage = errors.New("a page of events has at least one")
+
+// SetEventBounds changes how many events the store keeps, and for how long. Call it before the first event.
+func (s *Store) SetEventBounds(kept int, life time.Duration) { s.eventsKept, s.eventsLife = kept, life }
+
+// AppendEvents is events.Store's, in one round trip: a fact that was reported within the last hour is left out, so the call
+// may be repeated. An event that cannot be encoded is left out.
+func (s *Store) AppendEvents(ctx context.Context, facts []events.Event) error {
+	keys := []string{s.keys.events()}
+	args := []any{int(sameFactFor.Seconds()), s.eventsKept, s.eventsLife.Milliseconds()}
+	for _, fact := range facts {
+		text, err := fact.Encode()
+		if err != nil {
+			s.log.Warn("an event is left out", "kind", fact.Kind, "error", err)
+			continue
+		}
+		digest := sha256.Sum256([]byte(fact.Same()))
+		keys = append(keys, s.keys.events()+":"+base64.RawURLEncoding.EncodeToString(digest[:12]))
+		args = append(args, text)
+	}
+	if len(keys) == 1 {
+		return nil
+	}
+	if err := s.client.Eval(ctx, appendEventsScript, keys, args...).Err(); err != nil {
+		return fmt.Errorf("append %d events: %w", len(keys)-1, err)
+	}
+	return nil
+}
+
+// Events returns at most limit events that follow the one with this ID, the oldest first; "" begins with the oldest. In one
+// round trip. What this version cannot read is left out; last is the ID to go on from, and equal to after when there is
+// nothing more.
+func (s *Store) Events(ctx context.Context, after string, limit int) (found []events.Event, last string, err error) {
+	if limit < 1 {
+		return nil, after, errEventsPage
+	}
+	from := "-"
+	if after != "" {
+		if _, err := events.TimeOf(after); err != nil {
+			return nil, after, err //nolint:wrapcheck // it says what an ID is
+		}
+		from = "(" + after
+	}
+	entries, err := s.client.XRangeN(ctx, s.keys.events(), from, "+", int64(limit)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, after, fmt.Errorf("read events: %w", err)
+	}
+	last = after
+	for _, entry := range entries {
+		last = entry.ID
+		text, _ := entry.Values[eventField].(string)
+		if e, err := events.Parse(entry.ID, text); err == nil {
+			found = append(found, e)
+		}
+	}
+	return found, last, nil
+}

@@ -317,7 +317,7 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	}
 	_, body, _ := e.get("/api/v1/rooms", admin)
 	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +
-		`"attached":false,"connected":false,"offers":0}],"packetsForwarded":0,"packetsDropped":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {
+		`"attached":false,"connected":false,"offers":0}],"packetsForwarded":0,"packetsDropped":0,"packetsLate":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {
 		t.Errorf("rooms are\n%s want\n%s", body, want)
 	}
 	if _, body, _ := e.get("/api/v1/rooms/a%2Fb%20%7B", admin); !strings.Contains(body, `"room":"a/b {"`) || !strings.Contains(body, `"heldBy":[]`) {

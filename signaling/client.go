@@ -2,9 +2,19 @@ package signaling
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -93,5 +103,192 @@ func roomless(m wire.Message) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, done bool) {
+	caught, broken := errors.AsType[*panics.Error](next.err)
+	if !broken {
+		if caught = panics.Catch(func() { how, done = s.handle(ctx, next) }); caught == nil {
+			return how, done
+		}
+	}
+	s.server.panics.Strike(s.strikeName())
+	return s.broke(caught, "a client's message broke its handling: session closed"), true
+}
+
+var (
+	errInNoRoom = fmt.Errorf("%w: this connection is in no room yet; it may watch, message, ping and leave", wire.ErrMalformed)
+	errNoChat   = errors.New("the token does not allow writing to the chat (canPublishData)")
+	errNoRename = errors.New("the token does not allow changing the name (canUpdateOwnMetadata)")
+	errUnseen   = errors.New("who is hidden raises no hand and sends no reaction: the others would see it")
+)
+
+// Without a link the line is lost; the client misses its echo and repeats it.
+func (s *session) chat(m *wire.Say) {
+	if !s.who.CanChat {
+		s.socket.send(faultOf(errNoChat))
+		return
+	}
+	if !s.server.limits.Chat(s.person()) {
+		s.socket.send(faultOf(errFlood))
+		return
+	}
+	s.say(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
+}
+
+func (s *session) rename(m *wire.Rename) error {
+	if !s.who.CanRename {
+		return errNoRename
+	}
+	name := access.SelfChosenName(m.Name)
+	if name == "" {
+		return fmt.Errorf("%w: nothing of the name can be shown", wire.ErrMalformed)
+	}
+	s.who.Name = name
+	s.say(renameMessage(name))
+	return nil
+}
+
+func (s *session) express(m wire.Message) error {
+	if s.who.Hidden {
+		return errUnseen
+	}
+	if !s.server.limits.Express(s.person()) {
+		return errFlood
+	}
+	switch m := m.(type) {
+	case *wire.Hand:
+		s.known.hand = nil
+		if s.link == nil {
+			s.known.hand = m
+		}
+		s.say(handMessage(m))
+	case *wire.React:
+		s.say(&control.PeerMessage{Message: &control.PeerMessage_React{React: &control.React{Emoji: m.Emoji}}})
+	}
+	return nil
+}
+
+var errNotModerator = errors.New("this needs somebody who runs the room (roomAdmin)")
+
+// moderate asks the room's node in the background; refusals come then.
+func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
+	if !s.who.CanModerate {
+		return errNotModerator
+	}
+	if !s.server.limits.Moderate(s.person()) || m.Act == wire.ActAskUnmute && !s.server.limits.AskUnmute(s.person()) {
+		return errFlood
+	}
+	s.log.Info("moderator acts", "identity", s.who.Identity, "act", m.Act, "on", m.Peer)
+	if m.Act == wire.ActRemove {
+		request := &control.RemoveRequest{Room: string(s.who.Room), Peer: string(m.Peer)}
+		detached := context.WithoutCancel(ctx) // what is begun is finished
+		s.work(func() {
+			if answer := s.server.removeAndNote(detached, request); len(answer.Removed) == 0 {
+				s.socket.send(faultOf(whyNobody(len(answer.Unreachable) > 0)))
+			}
+		})
+		return nil
+	}
+	request := &control.ModerateRequest{
+		Room: string(s.who.Room), Act: controlAct(m.Act), Peer: string(m.Peer), Source: controlSource(m.Source), ByPeer: s.who.Peer,
+	}
+	if !s.who.Hidden {
+		request.By = s.who.Name
+	}
+	if m.Act == wire.ActGiveUp {
+		request.Peer = s.who.Peer
+	}
+	at := s.pin
+	s.work(func() {
+		if err := s.server.moderateAt(ctx, at, request); err != nil {
+			s.log.Debug("not moderated", "act", m.Act, "error", err)
+			s.socket.send(faultOf(err))
+		}
+	})
+	return nil
+}
+
+// atTheDoor answers with line and door. Looks repeat every few seconds, so a slow store does not hold the session up.
+func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
+	var o waitlist.Order
+	switch m := m.(type) {
+	case *wire.SetDoor:
+		o = orderOf(m)
+	case *wire.LetIn:
+		o = waitlist.Order{Deed: waitlist.Admit, Identity: m.Identity}
+	case *wire.TurnAway:
+		o = waitlist.Order{Deed: waitlist.Turn, Identity: m.Identity}
+	}
+	if !s.who.CanModerate {
+		return errNotModerator
+	}
+	if !s.server.limits.Door(s.person()) {
+		return errFlood
+	}
+	room := s.who.Room
+	if o.Deed != waitlist.Look {
+		return s.orderAt(ctx, room, o)
+	}
+	s.work(func() {
+		if err := s.orderAt(ctx, room, o); err != nil {
+			s.socket.send(faultOf(err))
+		}
+	})
+	return nil
+}
+
+func (s *session) orderAt(ctx context.Context, room ring.RoomID, o waitlist.Order) error {
+	door, err := s.server.order(ctx, room, o)
+	if err == nil {
+		s.socket.send(doorMessage(door))
+	}
+	return err
+}
+
+func (s *session) iceServers() wire.ICEServers {
+	if s.server.config.ICEServers == nil {
+		return wire.ICEServers{}
+	}
+	servers, life := s.server.config.ICEServers(s.relaySession(), s.ends(), time.Now())
+	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
+}
+
+// relaySession is one for all joins of an identity, whose limits it has. Relays log it; it does not show who that is.
+func (s *session) relaySession() string {
+	sum := sha256.Sum256([]byte(s.strikeName()))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (s *session) giveICEServers() {
+	servers := s.iceServers()
+	s.socket.send(&servers)
+}
+
+// logPath logs the way of a client's media. Clients tell at once what is not UDP, and once that there is none.
+func (s *session) logPath(path *wire.MediaPath) {
+	if path == nil {
+		return
+	}
+	unlogged, ok := s.server.pathLogs.Next()
+	if !ok {
+		return
+	}
+	says := "client's media goes by another way"
+	if path.Way == "" {
+		says = "client's media finds no way to its node"
+	}
+	s.log.Info(says, "way", path.Way, "udp", answered(path.UDP), "tcp", answered(path.TCP), "turn", answered(path.TURN), "node", s.pin.Node, "unlogged", unlogged)
+}
+
+func answered(by *bool) string {
+	switch {
+	case by == nil:
+		return "not tried"
+	case *by:
+		return "answered"
+	default:
+		return "no answer"
 	}
 }

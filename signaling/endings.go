@@ -188,35 +188,3 @@ func removes(note string, began int64, now time.Time) bool {
 }
 
 func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, errKicked) }
-
-// judge asks until the store answers.
-func (s *session) judge(ctx context.Context) {
-	s.unjudge()
-	ctx, s.unjudge = context.WithCancel(ctx)
-	who := s.who // a rename changes it
-	s.work(func() {
-		for tries := 0; ; tries++ {
-			err := s.server.ended(ctx, who)
-			if err == nil || ctx.Err() != nil {
-				return
-			}
-			if over(err) {
-				select {
-				case s.verdicts <- err:
-				case <-ctx.Done():
-				}
-				return
-			}
-			if !s.pause(ctx, tries) {
-				return
-			}
-		}
-	})
-}
-
-func (s *session) expel(verdict error) (ending, bool) {
-	s.log.Info("session is over", "why", verdict)
-	how, done := s.bye(verdict)
-	how.expelled = true
-	return how, done
-}

@@ -237,3 +237,152 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 		return pin.Pin{}, ctx.Err()
 	}
 }
+
+type stayingRoom struct {
+	Room   ring.RoomID `json:"room"`
+	Reason string      `json:"reason"`
+}
+
+// Stays notes why a room cannot leave a draining node, or "".
+func (h *Hub) Stays(room ring.RoomID, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		r.stays = why
+	}
+}
+
+func (h *Hub) staying(boot pin.BootID) []stayingRoom {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []stayingRoom{}
+	for id, r := range h.byBoot[boot] {
+		if r.stays != "" {
+			list = append(list, stayingRoom{Room: id, Reason: r.stays})
+		}
+	}
+	return list
+}
+
+// MovedLive is Moved while the former node lives: clients connect to the new one before they leave it.
+func (h *Hub) MovedLive(_ context.Context, room ring.RoomID, to pin.Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil && r.pin.Fence.Less(to.Fence) {
+		r.live = to.Fence
+	}
+	h.move(room, to, h.log.Info, "clients told to move", "why", "both nodes live")
+}
+
+func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[room]
+	return r != nil && r.live == fence
+}
+
+func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		r.settled = fence
+	}
+}
+
+// Settled implements failover.Rooms. A room elsewhere needs no waiting.
+func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[room]
+	return r == nil || r.pin.Fence != fence || r.settled == fence
+}
+
+func (h *Hub) has(room ring.RoomID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rooms[room] != nil
+}
+
+func (h *Hub) empty() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.rooms) == 0
+}
+
+// sendAway ends up to most sessions, only of boot's rooms if it is not empty.
+func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rooms := h.rooms
+	if boot != "" {
+		rooms = h.byBoot[boot]
+	}
+	for _, r := range rooms {
+		for one := range r.sessions {
+			if sent == most {
+				return sent
+			}
+			one.socket.end(errCutOff)
+			sent++
+		}
+	}
+	return sent
+}
+
+func (h *Hub) pins() map[ring.RoomID]pin.Pin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[ring.RoomID]pin.Pin, len(h.rooms))
+	for room, r := range h.rooms {
+		all[room] = r.pin
+	}
+	return all
+}
+
+// Clients repeat it once a second.
+const stallLasts = 3 * time.Second
+
+// stalled notes that a client reported that no media arrives from its room's node.
+func (h *Hub) stalled(s *session, epoch uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[s.who.Room]
+	if r == nil || r.pin.Fence.Epoch != epoch {
+		return
+	}
+	if _, here := r.sessions[s]; !here {
+		return
+	}
+	if h.stalls[r.pin.Boot] == nil {
+		h.stalls[r.pin.Boot] = make(map[*session]time.Time)
+	}
+	h.stalls[r.pin.Boot][s] = time.Now()
+}
+
+// unstall needs h.mu.
+func (h *Hub) unstall(s *session, boot pin.BootID) {
+	delete(h.stalls[boot], s)
+	if len(h.stalls[boot]) == 0 {
+		delete(h.stalls, boot)
+	}
+}
+
+// Stalled is part of failover.Rooms. It costs nothing for the stalls of other nodes: the detector asks about each node many times a second.
+func (h *Hub) Stalled(boot pin.BootID) (stalled, all int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s, at := range h.stalls[boot] {
+		if time.Since(at) >= stallLasts {
+			h.unstall(s, boot)
+		} else {
+			stalled++
+		}
+	}
+	if stalled == 0 {
+		return 0, 0
+	}
+	for _, r := range h.byBoot[boot] {
+		all += len(r.sessions)
+	}
+	return stalled, all
+}

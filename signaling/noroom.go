@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
-	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // No media node ends a connection in no room, so the signaling node looks for withdrawn keys and removed users.
@@ -78,16 +75,6 @@ func (n *noRooms) judged(list []*session, removal string) {
 	}
 }
 
-// tryExpel skips a busy session until the next check.
-func (s *session) tryExpel(verdict error) (done bool) {
-	select {
-	case s.verdicts <- verdict:
-		return true
-	default:
-		return false
-	}
-}
-
 func (s *Server) watchNoRooms(ctx context.Context) {
 	backoff.Every(ctx, noRoomEvery, func() {
 		s.panics.Survives(s.log, "a look at connections in no room broke", func() { s.judgeNoRooms(ctx) })
@@ -119,19 +106,4 @@ func (s *Server) judgeNoRooms(ctx context.Context) {
 		}
 		s.noRooms.judged(judged, removal)
 	}
-}
-
-// serveUserRemoval ends a user's connections in no room, at every node. It is no ban.
-func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
-	user := r.URL.Query().Get("user")
-	if user == "" || len(user) > access.MaxIdentityBytes {
-		writeFault(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
-		return
-	}
-	now := s.parts.Store.Now()
-	err := s.note(r.Context(), endedSessions{room: noRoom, until: time.Now().Add(endingLife), notes: map[string]string{
-		noteRemoved + user: strconv.FormatInt(now.UnixMilli(), 10), noteRemoval: newPeerID(),
-	}})
-	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
-	writeJSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
 }

@@ -57,13 +57,3 @@ func (s *Server) rereadPins(ctx context.Context) {
 		}
 	}
 }
-
-func (h *Hub) pins() map[ring.RoomID]pin.Pin {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make(map[ring.RoomID]pin.Pin, len(h.rooms))
-	for room, r := range h.rooms {
-		all[room] = r.pin
-	}
-	return all
-}

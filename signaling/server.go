@@ -29,7 +29,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
+	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -69,9 +71,46 @@ type Store interface {
 	Now() time.Time
 }
 
+// Messenger carries messages to other nodes; nodelink.Links is one.
+type Messenger interface {
+	Open(client *messaging.Client)
+	Close(client *messaging.Client)
+	Submit(sender *messaging.Client, to messaging.UserID, m messaging.Message) error
+	Received(client *messaging.Client, from messaging.UserID, stream string, seq uint64)
+	Counters() messaging.Counters
+}
+
+// Users is who is online in the whole cluster.
+type Users interface {
+	Ask(ctx context.Context, users []string) ([]presence.Status, error)
+	List(ctx context.Context, page uint64) (users []presence.Status, next uint64, err error)
+	Count(ctx context.Context) (users int64, err error)
+}
+
+// Rosters asks the store once.
+type Rosters interface {
+	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
+}
+
+// Doors keeps who may enter capped rooms; see redisstore.
+type Doors interface {
+	CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked
+	Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error)
+}
+
+// Reports gossips this node's own figures.
+type Reports interface {
+	SetLoad(load cluster.Load)
+}
+
 // MediaSockets says which media sockets a boot tells clients of, and which are silent here.
 type MediaSockets interface {
 	Told(boot pin.BootID) (told, silent []string)
+}
+
+// Killer kills a media node's process in development clusters.
+type Killer interface {
+	Kill(ctx context.Context, node string) error
 }
 
 // Parts is what a Server needs.
@@ -146,6 +185,9 @@ const (
 	strangerLogBurst      = 20
 )
 
+// Lines about the ways of media; clients choose how many.
+const pathLogsPerSecond, pathLogBurst = 5, 100
+
 var errStopping = errors.New("this signaling node stops")
 
 // New needs Run.
@@ -175,8 +217,27 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
+func lonelyMessenger(config Config) Messenger {
+	self := messaging.Peer{ID: config.Node, Boot: pin.NewBootID(time.Now())}
+	return messaging.New(self, messaging.DefaultConfig(), nobodyElse{}, nobodyElse{})
+}
+
+// nobodyElse knows no other node.
+type nobodyElse struct{}
+
+func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
+
+func (nobodyElse) Ask(messaging.UserID) {}
+
 // Hub is for failover.
 func (s *Server) Hub() *Hub { return s.hub }
+
+// StayingRooms are those of this node's clients, for control.AnswerStaying.
+func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
+	return each(s.hub.staying(boot), func(r stayingRoom) *control.StayingRoom {
+		return &control.StayingRoom{Room: string(r.Room), Reason: r.Reason}
+	})
+}
 
 // Run serves until ctx ends. It then sends clients elsewhere (close code 1012) and returns after all sessions.
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -17,10 +16,11 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
-	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
@@ -77,58 +77,6 @@ type session struct {
 	began   time.Time
 }
 
-type ending struct {
-	code     websocket.StatusCode
-	reason   string
-	leave    bool // over: the peer goes too
-	expelled bool // over before: the peer goes too
-	hopeless bool // nothing more can be written
-	brief    bool // nothing is worth patience
-}
-
-// serveSocket returns at once, so that net/http frees the request.
-func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	conn := connOf(r.Context())
-	if conn == nil || s.full() {
-		writeFault(w, errFull)
-		return
-	}
-	socket, err := s.upgrade(w, r, conn)
-	if err != nil {
-		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
-		return
-	}
-	address := addressOf(r, s.config.TrustedProxies)
-	if address.IsValid() {
-		conn.CountFor(address)
-	}
-	one := &session{
-		began:  time.Now(),
-		server: s, socket: socket, log: s.log, address: address,
-		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
-		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
-		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1), queue: queue{words: make(chan waitlist.Word, 1)},
-	}
-	select {
-	case s.upgraded <- one:
-	case <-r.Context().Done():
-		_ = socket.conn.Close(websocket.StatusServiceRestart, "service restart")
-	}
-}
-
-func (s *Server) hostSessions(ctx context.Context) {
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	for {
-		select {
-		case one := <-s.upgraded:
-			sessions.Go(func() { one.live(ctx) })
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (s *session) live(hosted context.Context) {
 	ctx, end := context.WithCancelCause(hosted)
 	defer end(nil)
@@ -160,6 +108,21 @@ func (s *session) giveBack() {
 	}
 }
 
+// A panic costs the connection whose input it was. A media node's event costs only itself: every session hears it, and
+// another client may have caused it.
+
+var (
+	errBroke  = errors.New("this signaling node broke while it handled this connection")
+	errStruck = errors.New("what this identity sent has broken the server twice")
+)
+
+func (s *session) runOrBreak(run func() ending) (how ending) {
+	if caught := panics.Catch(func() { how = run() }); caught != nil {
+		return s.broke(caught, "a session broke its handling: closed")
+	}
+	return how
+}
+
 func (s *session) run(ctx context.Context) ending {
 	first, err := s.first(ctx)
 	if err == nil {
@@ -185,6 +148,28 @@ func (s *session) run(ctx context.Context) ending {
 	for {
 		if how, done := s.turn(ctx); done {
 			return how
+		}
+	}
+}
+
+func (s *session) first(ctx context.Context) (wire.Message, error) {
+	limit := time.NewTimer(s.server.config.FirstMessageLimit)
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-limit.C:
+			return nil, errNoFirst
+		case next, ok := <-s.socket.in:
+			if !ok {
+				return nil, errLost
+			}
+			if ping, ok := next.message.(*wire.Ping); ok {
+				s.socket.send(&wire.Pong{T: ping.T})
+				continue
+			}
+			return next.message, next.err
 		}
 	}
 }
@@ -230,25 +215,29 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	return ending{}, false
 }
 
-func (s *session) first(ctx context.Context) (wire.Message, error) {
-	limit := time.NewTimer(s.server.config.FirstMessageLimit)
-	defer limit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-limit.C:
-			return nil, errNoFirst
-		case next, ok := <-s.socket.in:
-			if !ok {
-				return nil, errLost
-			}
-			if ping, ok := next.message.(*wire.Ping); ok {
-				s.socket.send(&wire.Pong{T: ping.T})
-				continue
-			}
-			return next.message, next.err
-		}
+type ending struct {
+	code     websocket.StatusCode
+	reason   string
+	leave    bool // over: the peer goes too
+	expelled bool // over before: the peer goes too
+	hopeless bool // nothing more can be written
+	brief    bool // nothing is worth patience
+}
+
+func endingOf(cause error) ending {
+	switch {
+	case errors.Is(cause, errStopping):
+		return ending{code: websocket.StatusServiceRestart, reason: "service restart"}
+	case errors.Is(cause, errCutOff):
+		return ending{code: websocket.StatusServiceRestart, reason: "no media node is heard here"}
+	case errors.Is(cause, errBroke):
+		return ending{code: websocket.StatusInternalError, reason: "internal error"}
+	case errors.Is(cause, errSlow):
+		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
+	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):
+		return ending{code: websocket.StatusPolicyViolation, reason: cause.Error()}
+	default:
+		return ending{code: noCode, reason: "gone", hopeless: true}
 	}
 }
 
@@ -308,21 +297,123 @@ func (s *session) part(ctx context.Context, how ending) {
 	s.workers.Wait()
 }
 
-func endingOf(cause error) ending {
-	switch {
-	case errors.Is(cause, errStopping):
-		return ending{code: websocket.StatusServiceRestart, reason: "service restart"}
-	case errors.Is(cause, errCutOff):
-		return ending{code: websocket.StatusServiceRestart, reason: "no media node is heard here"}
-	case errors.Is(cause, errBroke):
-		return ending{code: websocket.StatusInternalError, reason: "internal error"}
-	case errors.Is(cause, errSlow):
-		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
-	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):
-		return ending{code: websocket.StatusPolicyViolation, reason: cause.Error()}
-	default:
-		return ending{code: noCode, reason: "gone", hopeless: true}
+func (s *session) broke(caught *panics.Error, what string) ending {
+	s.report(caught, what)
+	s.socket.send(faultOf(errBroke))
+	return endingOf(errBroke)
+}
+
+func (s *session) report(caught *panics.Error, what string) {
+	s.server.panics.Report(s.log, caught, what, "identity", s.who.Identity, "remote", s.socket.tcp.RemoteAddr().String())
+}
+
+// work runs f beside the loop; a panic ends the session.
+func (s *session) work(f func()) {
+	s.workers.Go(func() {
+		if caught := panics.Catch(f); caught != nil {
+			s.report(caught, "work for a session broke: closed")
+			s.socket.end(errBroke)
+		}
+	})
+}
+
+func (s *session) strikeName() string { return s.who.Key + "\x00" + s.who.Identity }
+
+// person is whom the node's limits count.
+func (s *session) person() limits.Person {
+	return limits.Person{Room: s.who.Room, Key: s.who.Key, Identity: s.who.Identity, Address: s.address}
+}
+
+func (s *session) inNoRoom() bool { return s.who.Room == "" }
+
+// ends is when all that a connection test made is over; zero for other sessions.
+func (s *session) ends() time.Time {
+	if !s.who.Check {
+		return time.Time{}
 	}
+	return time.Unix(s.who.Until, 0)
+}
+
+// expire has the session's loop end it at that time.
+func (s *session) expire() {
+	if ends := s.ends(); !ends.IsZero() {
+		s.over = time.After(time.Until(ends))
+	}
+}
+
+// judge asks until the store answers.
+func (s *session) judge(ctx context.Context) {
+	s.unjudge()
+	ctx, s.unjudge = context.WithCancel(ctx)
+	who := s.who // a rename changes it
+	s.work(func() {
+		for tries := 0; ; tries++ {
+			err := s.server.ended(ctx, who)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			if over(err) {
+				select {
+				case s.verdicts <- err:
+				case <-ctx.Done():
+				}
+				return
+			}
+			if !s.pause(ctx, tries) {
+				return
+			}
+		}
+	})
+}
+
+// tryExpel skips a busy session until the next check.
+func (s *session) tryExpel(verdict error) (done bool) {
+	select {
+	case s.verdicts <- verdict:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) expel(verdict error) (ending, bool) {
+	s.log.Info("session is over", "why", verdict)
+	how, done := s.bye(verdict)
+	how.expelled = true
+	return how, done
+}
+
+const (
+	takeOutFirst = 100 * time.Millisecond
+	takeOutLimit = 5 * time.Second // a death, and a move
+)
+
+// takeOut tells the room's node of who left without a link: the others' sessions have it expect everybody.
+func (s *session) takeOut(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, takeOutLimit)
+	defer cancel()
+	at, request := s.pin, &control.RemoveRequest{Room: string(s.who.Room), Peer: s.who.Peer}
+	for wait := (backoff.Backoff{First: takeOutFirst, Most: time.Second}); ; {
+		if p, err := s.server.pinOf(ctx, s.who.Room); err == nil {
+			at = p
+		} else if errors.Is(err, orchestrator.ErrNoPin) {
+			return
+		}
+		if s.takenOut(ctx, at, request) || !backoff.Sleep(ctx, wait.Next()) {
+			return
+		}
+	}
+}
+
+func (s *session) takenOut(ctx context.Context, at pin.Pin, request *control.RemoveRequest) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // the node may be dead
+	defer cancel()
+	client, err := s.server.parts.Pool.Client(at.Control)
+	if err != nil {
+		return false
+	}
+	reply, err := client.Remove(ctx, request)
+	return err == nil && len(reply.GetRemoved()) > 0
 }
 
 func newPeerID() string {

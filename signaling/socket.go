@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -74,34 +72,6 @@ type socket struct {
 	writing bool
 	closed  bool // nothing more goes out, no ping follows
 	pings   *time.Timer
-}
-
-func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn) (*socket, error) {
-	if !speaks(r) {
-		writeFault(w, errTongue)
-		return nil, errTongue
-	}
-	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
-		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: s.config.pageHosts(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("accept WebSocket: %w", err)
-	}
-	conn.SetReadLimit(strangerBytes)
-	return &socket{
-		conn: conn, decode: s.decode, panics: s.panics, tcp: tcp, config: &s.config, log: s.log,
-		in: make(chan inbound, incomingMessages),
-	}, nil
-}
-
-// The upgrade would succeed without our subprotocol.
-func speaks(r *http.Request) bool {
-	for offered := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
-		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
-			return true
-		}
-	}
-	return false
 }
 
 // Goroutines end with the connection: a session speaks after ctx.
@@ -261,5 +231,13 @@ func (k *socket) ping(ctx context.Context) {
 	if !k.closed {
 		k.ends.Add(1)
 		k.pings.Reset(k.config.PingInterval)
+	}
+}
+
+// bear is deferred by the socket's goroutines.
+func (k *socket) bear() {
+	if caught := panics.Of(recover()); caught != nil {
+		k.panics.Report(k.log, caught, "a socket broke its reading or writing: session closed", "remote", k.tcp.RemoteAddr().String())
+		k.end(errBroke)
 	}
 }

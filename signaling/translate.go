@@ -136,3 +136,27 @@ func each[A, B any, L ~[]A](list L, f func(A) B) []B {
 	}
 	return out
 }
+
+func wireChat(c *control.Chat, epoch uint64) *wire.Chat {
+	return &wire.Chat{
+		Peer: wire.PeerID(c.GetPeer()), Name: c.GetName(), Text: c.GetText(), ID: c.GetId(),
+		At: c.GetAtUnixMs(), Seq: c.GetSeq(), Epoch: epoch,
+	}
+}
+
+func controlAct(act wire.Act) control.Act {
+	switch act {
+	case wire.ActMute:
+		return control.Act_ACT_MUTE
+	case wire.ActAskUnmute:
+		return control.Act_ACT_ASK_UNMUTE
+	case wire.ActLowerHand:
+		return control.Act_ACT_LOWER_HAND
+	case wire.ActGrant:
+		return control.Act_ACT_GRANT
+	case wire.ActGiveUp:
+		return control.Act_ACT_GIVE_UP
+	case wire.ActRemove: // another request
+	}
+	return control.Act_ACT_UNSPECIFIED
+}

@@ -25,7 +25,7 @@ func TestHurtHosts(t *testing.T) {
 	t.Run("all", func(t *testing.T) { // ends when each of them has
 		for _, scenario := range those(scenario.hosts) {
 			if scenario == ControlBlockedOne {
-				continue // It takes a minute: soaks draw it, and signaling/cutoff_test.go has the rule.
+				continue // It takes a minute: soaks draw it, and signaling/ready_test.go has the rule.
 			}
 			t.Run(string(scenario), func(t *testing.T) {
 				t.Parallel()

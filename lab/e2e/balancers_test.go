@@ -169,7 +169,7 @@ func shedding(t *testing.T) {
 	eventually(t, 3*time.Minute, "a third node has its share", func() error {
 		counts := g.counts(t)
 		least = slices.Min(counts)
-		// No longer overloaded: (mean + few) * littleMore of signaling/balance.go, by counts that are a second old.
+		// No longer overloaded: (mean + few) * littleMore of signaling/leaving.go, by counts that are a second old.
 		if bound := int((float64(g.came)/3 + 55) * 1.1); len(counts) != 3 || slices.Max(counts) > bound {
 			return fmt.Errorf("%v", counts)
 		}

@@ -9,11 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Killer kills a media node's process in development clusters.
-type Killer interface {
-	Kill(ctx context.Context, node string) error
-}
-
 // Pages of other origins must ask before they send this header.
 const devHeader = "X-Holdfast-Dev"
 

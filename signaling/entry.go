@@ -1,17 +1,18 @@
 package signaling
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
-	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -107,11 +108,6 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	return nil
 }
 
-// person is whom the node's limits count.
-func (s *session) person() limits.Person {
-	return limits.Person{Room: s.who.Room, Key: s.who.Key, Identity: s.who.Identity, Address: s.address}
-}
-
 // spend counts join and socket.
 func (s *session) spend() error {
 	by := s.person()
@@ -167,53 +163,6 @@ func (s *session) seal() (string, error) {
 
 func (s *session) placement() wire.Placement {
 	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch, ScreenAudio: s.link != nil && s.link.Attached.GetTakesScreenAudio()}
-}
-
-func (s *Server) admit(m *wire.Join) (access.Session, error) {
-	grant, err := s.parts.Keys.Verify(m.Token)
-	if err != nil {
-		return access.Session{}, err
-	}
-	room, err := grant.ForRoom(m.Room)
-	if err != nil {
-		return access.Session{}, err
-	}
-	until := grant.Expires.Add(s.config.ResumeGrace)
-	if grant.Check {
-		until = grant.Expires
-		if !time.Now().Before(until) { // accepted, because clocks differ
-			return access.Session{}, access.ErrExpired
-		}
-	}
-	// Invisible names are empty by now.
-	name := cmp.Or(access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity), nameless)
-	return access.Session{
-		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
-		Until: until.Unix(), Check: grant.Check,
-		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
-		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
-		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
-		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,
-		MaxParticipants: grant.MaxParticipants,
-	}, nil
-}
-
-func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
-	who, err := s.parts.Keys.Open(m.Resume)
-	if errors.Is(err, access.ErrExpired) {
-		return access.Session{}, errResumeExpired
-	}
-	if errors.Is(err, access.ErrUnknownKey) {
-		return access.Session{}, errWithdrawn
-	}
-	if err != nil {
-		return access.Session{}, errors.Join(errForgedResume, err)
-	}
-	// Not m.Epoch: a client could move its room at will.
-	if who.Epoch > 0 {
-		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: who.Epoch})
-	}
-	return who, nil
 }
 
 // arrive places the room and attaches within the budget; running out is retryable. spent is a quota of rooms, or nil.
@@ -299,4 +248,123 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 			return nil, failure
 		}
 	}
+}
+
+var errNoRoom = errors.New("the room is not open, and the token does not allow opening it (roomCreate)")
+
+func (s *session) knowsNoCap() bool {
+	return s.who.MaxParticipants <= 0 && s.server.config.MaxParticipants <= 0
+}
+
+func (s *session) ownCap() int {
+	if s.who.MaxParticipants > 0 {
+		return s.who.MaxParticipants
+	}
+	return waitlist.NoCap
+}
+
+// Rooms without a cap and the hidden need no door.
+func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
+	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
+		p, err := s.server.hub.place(ctx, s.who.Room, expect)
+		if !errors.Is(err, waitlist.ErrDoor) {
+			return p, err
+		}
+		if s.queue.passed || s.who.Hidden {
+			return p, nil
+		}
+	}
+	p, err := s.pass(ctx, expect, 0)
+	if s.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		s.queue.unasked = true
+		return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
+	}
+	return p, err
+}
+
+// throughDoor is for who is in the room.
+func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
+	if errors.Is(err, waitlist.ErrDoor) {
+		return p, nil
+	}
+	return p, err
+}
+
+// pass asks the door. hold keeps everybody out for that time.
+func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
+		Identity: s.who.Identity, Peer: s.who.Peer, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
+		Ticket: s.queue.ticket, Hold: hold,
+	})
+	// A store that does not answer takes nobody's place in the line.
+	if _, waits := errors.AsType[*waitlist.WaitError](err); waits || answer.Outcome != waitlist.Refused {
+		s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
+	}
+	s.queue.passed = err == nil
+	s.queue.unasked = s.queue.unasked && err != nil
+	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
+		detached := context.WithoutCancel(ctx)
+		s.work(func() { s.server.askOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
+	}
+	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		detached := context.WithoutCancel(ctx)
+		s.work(func() {
+			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity, Peer: s.who.Peer})
+		})
+	}
+	wait, refused := errors.AsType[*waitlist.WaitError](err)
+	switch {
+	case refused && wait.Answer.Outcome == waitlist.Refused && wait.Answer.Place.Reason == waitlist.Settling:
+		return pin.Pin{}, fmt.Errorf("%w: the door of the room is settling", orchestrator.ErrStoreUnavailable)
+	case refused && s.resumes:
+		return pin.Pin{}, errors.Join(errResumeExpired, err)
+	}
+	return p, err
+}
+
+// Less than the budget of a join, which goes on without an answer.
+const standsLimit = 2 * time.Second
+
+// mayEnter demands a quota of rooms that is not spent and, if so configured, roomCreate where there is no pin.
+func (s *session) mayEnter(ctx context.Context, spent error) error {
+	create := s.server.config.DemandRoomCreate && !s.who.RoomCreate && !s.server.hub.has(s.who.Room)
+	if spent == nil && !create {
+		return nil
+	}
+	open, err := s.stands(ctx)
+	switch {
+	case spent != nil && err == nil && !open:
+		return spent
+	case !create:
+		return nil
+	case open, err != nil && s.resumes: // running calls need no store
+		return nil
+	case err != nil:
+		return errors.Join(orchestrator.ErrStoreUnavailable, err)
+	case s.resumes:
+		return errResumeExpired
+	default:
+		return errNoRoom
+	}
+}
+
+// stands reports whether the room has a pin.
+func (s *session) stands(ctx context.Context) (stands bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, standsLimit)
+	defer cancel()
+	err = s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
+		stands = true
+		return nil
+	})
+	return stands, err
+}
+
+func (s *session) beginInNoRoom() {
+	s.server.noRooms.add(s)
+	s.appear()
+	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: s.mayMessage()})
+	s.openMessages()
+	s.log.Info("connection in no room begins", "identity", s.who.Identity)
 }

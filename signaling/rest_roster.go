@@ -3,18 +3,10 @@ package signaling
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
-
-// Rosters asks the store once.
-type Rosters interface {
-	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
-}
 
 // States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
 const (
@@ -44,15 +36,6 @@ type rosterAnswer struct {
 	People []rosterPerson `json:"people"`
 	Left   []rosterLeaver `json:"left,omitempty"`
 	AsOf   int64          `json:"asOf,omitempty"`
-}
-
-// roomOf reads "/api/v1/rooms/{room}" and what follows. Names may contain slashes.
-func roomOf(r *http.Request, follows string) (ring.RoomID, error) {
-	name, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"), follows))
-	if err != nil {
-		return "", access.ErrBadRoom
-	}
-	return access.CheckRoom(name)
 }
 
 // serveRoster tells everything to who runs the room or sees the cluster, and to others whom they would meet.

@@ -1,10 +1,12 @@
 package signaling
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -118,4 +120,103 @@ func (m *memory) mute(source wire.Source, muted bool) {
 		m.muted, m.unsaid = make(map[wire.Source]bool), make(map[wire.Source]bool)
 	}
 	m.muted[source] = muted
+}
+
+var errNotPublished = errors.New("the token does not allow publishing this source (canPublish, canPublishSources)")
+
+func bitOf(source wire.Source) access.Sources {
+	switch source {
+	case wire.SourceMicrophone:
+		return access.Microphone
+	case wire.SourceCamera:
+		return access.Camera
+	case wire.SourceScreenAudio:
+		return access.ScreenAudio
+	default:
+		return access.Screen
+	}
+}
+
+// The media node checks what is really sent.
+func mayPublish(who access.Session, source wire.Source) bool {
+	return who.CanPublish && who.Sources.Allows(bitOf(source))
+}
+
+func permissionsOf(who access.Session) wire.Permissions {
+	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat, Rename: who.CanRename, Watch: who.CanWatch, Moderate: who.CanModerate, Message: messageScope(who)}
+	if who.Sources == 0 {
+		return p
+	}
+	for _, source := range wire.Sources() {
+		if who.Sources.Allows(bitOf(source)) {
+			p.Sources = append(p.Sources, source)
+		}
+	}
+	return p
+}
+
+// The room's node decides a session's grant, and what a moderator muted. Resume tokens and `repeat` follow it.
+
+// own is nil if it is unknown.
+func (s *session) own() *control.Peer {
+	for _, p := range s.known.roster {
+		if p.GetId() == s.who.Peer {
+			return p
+		}
+	}
+	return nil
+}
+
+// followGrant tells the client of a changed grant.
+func (s *session) followGrant(before bool) {
+	now := s.own().GetModerator()
+	if now == before || now == s.who.CanModerate {
+		return
+	}
+	s.who.CanModerate = now
+	token, err := s.seal()
+	if err != nil {
+		s.log.Error("client not told of its grant", "error", err)
+		return
+	}
+	s.socket.send(&wire.PermissionsChanged{Permissions: permissionsOf(s.who), Resume: token})
+}
+
+func (s *session) silenced(source wire.Source, by string) {
+	if source == "" {
+		return
+	}
+	s.known.mute(source, true)
+	s.shown.Store(s.shows())
+	s.socket.send(&wire.MutedBy{Source: source, By: by, Epoch: s.pin.Fence.Epoch})
+}
+
+// heedSilenced is what a moderator muted without a link, unless the client unmuted it since.
+func (s *session) heedSilenced() (sources []wire.Source) {
+	for _, source := range sourcesOf(s.own().GetSilenced()) {
+		if !s.known.muted[source] && !s.known.unsaid[source] {
+			s.known.mute(source, true)
+			sources = append(sources, source)
+		}
+	}
+	return sources
+}
+
+// stillSilenced leaves out what the client has unmuted.
+func (s *session) stillSilenced() (set uint32) {
+	for _, source := range sourcesOf(s.own().GetSilenced()) {
+		if s.known.muted[source] {
+			set |= uint32(bitOf(source))
+		}
+	}
+	return set
+}
+
+func sourcesOf(set uint32) (sources []wire.Source) {
+	for _, source := range wire.Sources() {
+		if set&uint32(bitOf(source)) != 0 {
+			sources = append(sources, source)
+		}
+	}
+	return sources
 }

@@ -2,14 +2,11 @@ package signaling
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
-	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -42,14 +39,6 @@ func (s *session) restart(reason string) {
 		order.Live, order.OverlapMs = true, int(liveOverlap.Milliseconds())
 	}
 	s.socket.send(order)
-}
-
-func (s *session) dropLink() {
-	s.drop()
-	if s.link != nil {
-		s.link.Close()
-		s.link = nil
-	}
 }
 
 func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
@@ -135,37 +124,91 @@ func (s *session) repeat() {
 	}
 }
 
-// repeat makes up for what say loses.
-func (s *session) say(m *control.PeerMessage) {
+// Less than the former node goes on; more than the new one needs to report all arrivals.
+const liveOverlap = 10 * time.Second
+
+// handedOver follows a node's last word. A live move does not ask the store.
+func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
+	to, err := said.GetPin().Value()
+	if err != nil || !said.GetLive() || !s.pin.Fence.Less(to.Fence) {
+		s.fenced(ctx, said.GetCurrent())
+		return
+	}
+	s.server.parts.Placer.Observe(s.who.Room, to.Fence)
+	s.server.hub.MovedLive(ctx, s.who.Room, to)
+}
+
+// setLinkAside keeps the link to the former node of a live move: chat lines that it took are in transit.
+func (s *session) setLinkAside() {
 	if s.link == nil {
 		return
 	}
-	if err := s.link.Send(m); err != nil {
-		s.log.Debug("not said", "node", s.pin.Node, "error", err)
+	s.dropFormerLink()
+	s.former, s.dropFormer = s.link, s.drop
+	s.link, s.drop = nil, func() {}
+}
+
+func (s *session) dropFormerLink() {
+	if s.former != nil {
+		s.dropFormer()
+		s.former.Close()
+		s.former = nil
 	}
 }
 
-// linkEnded tries the same pin until the hub says that the room moved.
-func (s *session) linkEnded(ctx context.Context) (ending, bool) {
-	err := s.link.Err()
-	if caught, broken := errors.AsType[*panics.Error](err); broken {
-		s.report(caught, "what a media node sent broke its reading: link ended")
+// tellLate tells what the former node of a live move still says: of the chat only, since the new node says all else.
+func (s *session) tellLate(event *control.PeerEvent, ok bool) {
+	if !ok {
+		s.dropFormerLink()
+		return
 	}
-	s.link.Close()
-	s.link = nil
-	s.server.hub.introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
-	s.log.Debug("link ended", "error", err)
-	s.reach(ctx)
-	return ending{}, false
+	line := event.GetChat()
+	if line == nil {
+		return
+	}
+	epoch := s.pin.Fence.Epoch
+	if s.told != s.pin.Boot { // the client does not know of the move
+		epoch = s.former.Pin.Fence.Epoch
+	}
+	s.socket.send(wireChat(line, epoch))
 }
 
-func (s *session) fenced(ctx context.Context, current *control.Fence) {
-	refused := &sfulink.RefusedError{Code: control.Refusal_REFUSAL_FENCED, Message: "fenced"}
-	if f, err := current.Value(); err == nil {
-		refused.Current = f
+// migrated also tells the node of a live move: the former one serves until all came.
+func (s *session) migrated(m *wire.Migrated) {
+	if m.Epoch != s.pin.Fence.Epoch {
+		return
 	}
-	at, expect := s.pin, s.expect()
-	s.work(func() {
-		_ = s.lookAgain(ctx, at, expect, refused, 0)
-	})
+	s.server.hub.arrived(s, s.pin.Boot)
+	s.logMigrated(m)
+	node := s.server.parts.Views.View().Nodes[s.pin.Node]
+	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
+	if knows && (m.How == wire.HowLive || s.cameLive) {
+		s.say(&control.PeerMessage{Message: &control.PeerMessage_Arrived{Arrived: &control.Arrived{}}})
+	}
+}
+
+const (
+	migratedLogs = 3 // of a session and epoch; more are bounded with those of others
+	lostLogged   = 3
+)
+
+// migrations are those of an epoch that were told.
+type migrations struct {
+	epoch uint64
+	told  int
+}
+
+func (s *session) logMigrated(m *wire.Migrated) {
+	if s.migrations.epoch != m.Epoch {
+		s.migrations = migrations{epoch: m.Epoch}
+	}
+	s.migrations.told++
+	unlogged, ok := 0, true
+	if s.migrations.told > migratedLogs {
+		unlogged, ok = s.server.pathLogs.Next()
+	}
+	if ok {
+		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost),
+			"first_lost", m.Lost[:min(len(m.Lost), lostLogged)], "epoch", m.Epoch, "node", s.pin.Node, "unlogged", unlogged)
+	}
 }

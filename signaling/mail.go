@@ -7,32 +7,11 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
-	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 var errNoMessages = errors.New("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
-
-// Messenger carries messages to other nodes; nodelink.Links is one.
-type Messenger interface {
-	Open(client *messaging.Client)
-	Close(client *messaging.Client)
-	Submit(sender *messaging.Client, to messaging.UserID, m messaging.Message) error
-	Received(client *messaging.Client, from messaging.UserID, stream string, seq uint64)
-	Counters() messaging.Counters
-}
-
-// nobodyElse knows no other node.
-type nobodyElse struct{}
-
-func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
-func (nobodyElse) Ask(messaging.UserID)                 {}
-
-func lonelyMessenger(config Config) Messenger {
-	self := messaging.Peer{ID: config.Node, Boot: pin.NewBootID(time.Now())}
-	return messaging.New(self, messaging.DefaultConfig(), nobodyElse{}, nobodyElse{})
-}
 
 // messageScope is whom a session may write to. The hidden, who would be seen, write to nobody.
 func messageScope(who access.Session) wire.Scope {

@@ -1,8 +1,11 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -124,28 +127,106 @@ func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, vie
 	return false
 }
 
-func (h *Hub) empty() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.rooms) == 0
+var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
+
+const readyLimit = time.Second
+
+// serveReady answers balancers: not before gossip settled and the store was reached once, nor while cut off from the media
+// nodes, alone without the store, or overloaded. Running calls need no store.
+func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
+	s.writeSockets(w)
+	if s.storeReached.Load() {
+		w.Header().Set(readiness.StoreHeader, readiness.StoreReached)
+	}
+	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {
+		writeText(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	writeText(w, http.StatusOK, "ready")
 }
 
-// sendAway ends up to most sessions, only of boot's rooms if it is not empty.
-func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	rooms := h.rooms
-	if boot != "" {
-		rooms = h.byBoot[boot]
+func (s *Server) checkReady(ctx context.Context) error {
+	if view := s.parts.Views.View(); view == nil || !view.Settled {
+		return errWarming
 	}
-	for _, r := range rooms {
-		for one := range r.sessions {
-			if sent == most {
-				return sent
-			}
-			one.socket.end(errCutOff)
-			sent++
+	if s.leaving.Load() {
+		return errLeaving
+	}
+	if s.cut.Load() {
+		return errCutOff
+	}
+	if s.full() {
+		return errFull
+	}
+	if s.storeless.Load() {
+		return errStoreless
+	}
+	if s.ready.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := s.parts.Store.Ping(ctx); err != nil {
+		s.log.Debug("store not reached", "error", err)
+		return errors.New("the store has not been reached yet (is --store right, is Redis running?): nobody can join until it is")
+	}
+	s.ready.Store(true)
+	return nil
+}
+
+func (s *Server) writeSockets(w http.ResponseWriter) {
+	w.Header().Set(readiness.SocketsHeader, strconv.FormatInt(max(s.sockets.Load(), 0), 10))
+}
+
+// A signaling node that alone has lost the store is not ready: others admit people, and it can open no room. Where all have
+// lost it, all stay ready, for balancers would take the whole cluster away: resumes and joins of open rooms need no store.
+const (
+	pingStoreEvery = time.Second
+	pingStoreLimit = time.Second
+)
+
+var errStoreless = errors.New("this signaling node has not reached the store for a while, and another one does: is its way to --store cut?")
+
+func (s *Server) watchStore(ctx context.Context) {
+	asker, reached := readiness.New(askReadyLimit), time.Now()
+	backoff.Every(ctx, pingStoreEvery, func() {
+		s.panics.Survives(s.log, "a look whether the store answers broke", func() { reached = s.lookForStore(ctx, asker, reached) })
+	})
+}
+
+// lookForStore returns when the store answered last.
+func (s *Server) lookForStore(ctx context.Context, asker *readiness.Asker, last time.Time) time.Time {
+	limited, cancel := context.WithTimeout(ctx, pingStoreLimit)
+	err := s.parts.Store.Ping(limited)
+	cancel()
+	s.storeReached.Store(err == nil)
+	if err == nil {
+		if s.storeless.Swap(false) {
+			s.log.Info("the store is reached again")
+		}
+		return time.Now()
+	}
+	alone := time.Since(last) >= s.config.StorelessAfter && s.anotherHasStore(ctx, asker)
+	if alone != s.storeless.Swap(alone) {
+		s.log.Warn("whether this node alone does not reach the store, and so is not ready", "alone", alone, "error", err)
+	}
+	return last
+}
+
+func (s *Server) anotherHasStore(ctx context.Context, asker *readiness.Asker) bool {
+	view := s.parts.Views.View()
+	if view == nil {
+		return false
+	}
+	for id, node := range view.Signaling {
+		if id == s.config.Node || node.HTTP == "" {
+			continue
+		}
+		if reaches, err := asker.ReachesStore(ctx, node.HTTP); reaches {
+			return true
+		} else if err != nil {
+			s.log.Debug("another signaling node is not ready", "node", id, "error", err)
 		}
 	}
-	return sent
+	return false
 }

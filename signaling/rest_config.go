@@ -1,0 +1,18 @@
+package signaling
+
+import (
+	"net/http"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+type clientConfig struct {
+	Dev      bool   `json:"dev"`
+	Protocol int    `json:"protocol"`
+	Kill     bool   `json:"kill,omitempty"`
+	Invite   string `json:"invite,omitempty"`
+}
+
+func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill(), Invite: s.config.InviteURL})
+}

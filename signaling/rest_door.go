@@ -1,0 +1,65 @@
+package signaling
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-rtc/holdfast/people/waitlist"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const maxDoorBytes = 1 << 10
+
+func (s *Server) serveDoor(w http.ResponseWriter, r *http.Request) {
+	s.serveOrder(w, r, func() (waitlist.Order, error) {
+		var m wire.SetDoor
+		if r.Method == http.MethodGet {
+			return orderOf(&m), nil
+		}
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDoorBytes)).Decode(&m); err != nil {
+			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+		}
+		return orderOf(&m), m.Check()
+	})
+}
+
+// serveWaiting admits somebody out of turn, or turns somebody away.
+func (s *Server) serveWaiting(w http.ResponseWriter, r *http.Request) {
+	s.serveOrder(w, r, func() (waitlist.Order, error) {
+		who := r.URL.Query().Get("identity")
+		if who == "" || len(who) > access.MaxIdentityBytes {
+			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+		}
+		if r.Method == http.MethodDelete {
+			return waitlist.Order{Deed: waitlist.Turn, Identity: who}, nil
+		}
+		return waitlist.Order{Deed: waitlist.Admit, Identity: who}, nil
+	})
+}
+
+func (s *Server) serveOrder(w http.ResponseWriter, r *http.Request, read func() (waitlist.Order, error)) {
+	grant, err := s.grantOf(r)
+	var room ring.RoomID
+	if err == nil {
+		room, err = access.CheckRoom(r.URL.Query().Get("room"))
+	}
+	if err == nil {
+		err = s.mayAsk(grant, room)
+	}
+	var o waitlist.Order
+	if err == nil {
+		o, err = read()
+	}
+	var door waitlist.Door
+	if err == nil {
+		door, err = s.order(r.Context(), room, o)
+	}
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, doorMessage(door))
+}

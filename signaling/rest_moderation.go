@@ -1,0 +1,69 @@
+package signaling
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+type moderatedPeer struct {
+	removedPeer
+
+	TooSoon bool `json:"tooSoon,omitempty"` // asked a moment ago
+}
+
+type moderationAnswer struct {
+	Done        []moderatedPeer `json:"done"`
+	Unreachable []ring.NodeID   `json:"unreachable"`
+}
+
+// serveModeration is a moderator's acts for who runs the room elsewhere.
+func (s *Server) serveModeration(w http.ResponseWriter, r *http.Request) {
+	request, err := s.moderationOf(r)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	done, unreachable := askNodes(r.Context(), s, "moderate", func(ctx context.Context, n cluster.Node, client control.MediaClient) ([]moderatedPeer, error) {
+		reply, err := client.Moderate(ctx, request)
+		row := func(tooSoon bool) func(string) moderatedPeer {
+			return func(peer string) moderatedPeer {
+				return moderatedPeer{removedPeer: removedPeer{Peer: peer, Node: n.ID}, TooSoon: tooSoon}
+			}
+		}
+		return slices.Concat(each(reply.GetDone(), row(false)), each(reply.GetTooSoon(), row(true))), err
+	})
+	slices.SortFunc(done, func(a, b moderatedPeer) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Node, b.Node)) })
+	writeJSON(w, statusOf(len(done), unreachable), moderationAnswer{Done: done, Unreachable: unreachable})
+}
+
+func (s *Server) moderationOf(r *http.Request) (*control.ModerateRequest, error) {
+	grant, whom, err := s.whomOf(r)
+	if err != nil {
+		return nil, err
+	}
+	act := wire.Act(chi.URLParam(r, "act"))
+	source := wire.Source(cmp.Or(r.URL.Query().Get("source"), string(wire.SourceMicrophone)))
+	all := whom.Peer == "" && whom.Identity == ""
+	switch {
+	case controlAct(act) == control.Act_ACT_UNSPECIFIED:
+		return nil, fmt.Errorf("%w: the act is not mute, ask-unmute, lower-hand, grant or give-up", wire.ErrMalformed)
+	case controlSource(source) == control.Source_SOURCE_UNSPECIFIED:
+		return nil, fmt.Errorf("%w: source is not microphone, camera, screen or screen-audio", wire.ErrMalformed)
+	case all && act != wire.ActMute && act != wire.ActLowerHand:
+		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+	}
+	return &control.ModerateRequest{
+		Room: string(whom.Room), Act: controlAct(act), Peer: whom.Peer, Identity: whom.Identity, Source: controlSource(source), By: access.ShownName(grant.Name),
+	}, nil
+}

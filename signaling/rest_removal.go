@@ -1,0 +1,49 @@
+package signaling
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// All nodes are asked: the store's pin may be wrong.
+func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
+	request, err := s.removalOf(r)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	answer := s.removeAndNote(r.Context(), request)
+	writeJSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
+}
+
+func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
+	_, whom, err := s.whomOf(r)
+	if err == nil && whom.Peer == "" && whom.Identity == "" {
+		err = fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &control.RemoveRequest{Room: string(whom.Room), Peer: whom.Peer, Identity: whom.Identity}, nil
+}
+
+// serveUserRemoval ends a user's connections in no room, at every node. It is no ban.
+func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
+	user := r.URL.Query().Get("user")
+	if user == "" || len(user) > access.MaxIdentityBytes {
+		writeFault(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
+		return
+	}
+	now := s.parts.Store.Now()
+	err := s.note(r.Context(), endedSessions{room: noRoom, until: time.Now().Add(endingLife), notes: map[string]string{
+		noteRemoved + user: strconv.FormatInt(now.UnixMilli(), 10), noteRemoval: newPeerID(),
+	}})
+	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
+	writeJSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
+}

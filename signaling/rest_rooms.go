@@ -1,0 +1,180 @@
+package signaling
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// media is a media node's account of one peer, with counts since each slot or track began; an age of -1 ms is never.
+type media struct {
+	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: unlimited
+	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // missing; 0: the path suffices
+	Slots                 []mediaSlot  `json:"slots"`
+	Tracks                []mediaTrack `json:"tracks"`
+	Unplaced              []unplaced   `json:"unplaced"`
+}
+
+type mediaSlot struct {
+	Mid            string      `json:"mid"`
+	Kind           wire.Kind   `json:"kind"`
+	Peer           string      `json:"peer"`
+	Source         wire.Source `json:"source"`
+	Ready          bool        `json:"ready"`
+	Paused         bool        `json:"paused"`
+	Waits          string      `json:"waits"` // empty when it sends
+	Target         string      `json:"target"`
+	Sent           string      `json:"sent"`
+	PacketsIn      uint64      `json:"packetsIn"`
+	PacketsOut     uint64      `json:"packetsOut"`
+	KeyframesAsked uint64      `json:"keyframesAsked"`
+	AskedMsAgo     int64       `json:"askedMsAgo"`
+	KeyframesSent  uint64      `json:"keyframesSent"`
+	SentMsAgo      int64       `json:"sentMsAgo"`
+}
+
+type mediaTrack struct {
+	Source         wire.Source `json:"source"`
+	Rid            string      `json:"rid"`
+	SSRC           uint32      `json:"ssrc"`
+	Muted          bool        `json:"muted"`
+	PacketsIn      uint64      `json:"packetsIn"`
+	HeardMsAgo     int64       `json:"heardMsAgo"`
+	BitsPerSecond  uint64      `json:"bitsPerSecond"`
+	Height         uint32      `json:"height"`
+	KeyframesAsked uint64      `json:"keyframesAsked"`
+	AskedMsAgo     int64       `json:"askedMsAgo"`
+	KeyframesSeen  uint64      `json:"keyframesSeen"`
+	SeenMsAgo      int64       `json:"seenMsAgo"`
+}
+
+type unplaced struct {
+	SSRC    uint32 `json:"ssrc"`
+	Packets uint64 `json:"packets"`
+	Codec   string `json:"codec"`
+}
+
+func mediaOf(m *control.MediaState) *media {
+	if m == nil {
+		return nil
+	}
+	return &media{
+		EstimateBitsPerSecond: m.GetEstimateBitsPerSecond(), ShortBitsPerSecond: m.GetShortBitsPerSecond(),
+		Slots: each(m.GetSlots(), func(s *control.SlotState) mediaSlot {
+			return mediaSlot{
+				Mid: s.GetMid(), Kind: wireKind(s.GetKind()), Peer: s.GetPeer(), Source: wireSource(s.GetSource()),
+				Ready: s.GetReady(), Paused: s.GetPaused(), Waits: s.GetWaits(), Target: s.GetTarget(), Sent: s.GetSent(),
+				PacketsIn: s.GetPacketsIn(), PacketsOut: s.GetPacketsOut(), KeyframesAsked: s.GetKeyframesAsked(), AskedMsAgo: s.GetAskedMsAgo(),
+				KeyframesSent: s.GetKeyframesSent(), SentMsAgo: s.GetSentMsAgo(),
+			}
+		}),
+		Tracks: each(m.GetTracks(), func(t *control.TrackState) mediaTrack {
+			return mediaTrack{
+				Source: wireSource(t.GetSource()), Rid: t.GetRid(), SSRC: t.GetSsrc(), Muted: t.GetMuted(), PacketsIn: t.GetPacketsIn(),
+				HeardMsAgo: t.GetHeardMsAgo(), BitsPerSecond: t.GetBitsPerSecond(), Height: t.GetHeight(), KeyframesAsked: t.GetKeyframesAsked(),
+				AskedMsAgo: t.GetAskedMsAgo(), KeyframesSeen: t.GetKeyframesSeen(), SeenMsAgo: t.GetSeenMsAgo(),
+			}
+		}),
+		Unplaced: each(m.GetUnplaced(), func(s *control.Stream) unplaced {
+			return unplaced{SSRC: s.GetSsrc(), Packets: s.GetPackets(), Codec: s.GetCodec()}
+		}),
+	}
+}
+
+type heldPeer struct {
+	Peer      string `json:"peer"`
+	Identity  string `json:"identity"`
+	Attached  bool   `json:"attached"`
+	Connected bool   `json:"connected"`
+	Offers    uint64 `json:"offers"`
+	Media     *media `json:"media,omitempty"`
+}
+
+type heldRoom struct {
+	Room                string     `json:"room"`
+	Node                string     `json:"node"`
+	Boot                string     `json:"boot"`
+	Epoch               uint64     `json:"epoch"`
+	Peers               []heldPeer `json:"peers"`
+	PacketsForwarded    uint64     `json:"packetsForwarded"`
+	PacketsDropped      uint64     `json:"packetsDropped"`
+	PacketsLate         uint64     `json:"packetsLate"`
+	EgressBitsPerSecond uint64     `json:"egressBitsPerSecond"`
+}
+
+type roomsAnswer struct {
+	Rooms       []heldRoom    `json:"rooms"`
+	Unreachable []ring.NodeID `json:"unreachable"`
+}
+
+type roomAnswer struct {
+	Explanation *orchestrator.Explanation `json:"explanation,omitempty"` // for who may see the whole cluster
+	HeldBy      []heldRoom                `json:"heldBy"`
+	Unreachable []ring.NodeID             `json:"unreachable"`
+}
+
+func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
+}
+
+// serveRoom answers who runs the room or sees the cluster.
+func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
+	grant, err := s.grantOf(r)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	room, err := roomOf(r, "")
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	var answer roomAnswer
+	if grant.ForCluster() == nil { // it names other rooms' nodes
+		explanation, err := s.parts.Placer.Explain(r.Context(), room)
+		if err != nil {
+			writeFault(w, err)
+			return
+		}
+		answer.Explanation = &explanation
+	} else if err := s.mayAsk(grant, room); err != nil {
+		writeFault(w, err)
+		return
+	}
+	all := s.askAll(r.Context(), false)
+	answer.HeldBy = slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
+	answer.Unreachable = all.Unreachable
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// The store has intentions only, so every node is asked.
+func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
+	rooms, unreachable := askNodes(ctx, s, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
+		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
+		return heldRooms(reply), err
+	})
+	slices.SortFunc(rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
+	return roomsAnswer{Rooms: rooms, Unreachable: unreachable}
+}
+
+func heldRooms(reply *control.RoomsReply) []heldRoom {
+	return each(reply.GetRooms(), func(h *control.HeldRoom) heldRoom {
+		return heldRoom{
+			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
+			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), PacketsLate: h.GetPacketsLate(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
+			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
+				return heldPeer{
+					Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers(),
+					Media: mediaOf(p.GetMedia()),
+				}
+			}),
+		}
+	})
+}

@@ -12,14 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-const (
-	// of a room, peer or identity
-	maxNameBytes = 512
-	// of a roster entry, which everybody receives
-	maxEntryBytes = 8 << 10
-	// An Attach starts again when its room closes or its peer leaves.
-	attachTries = 3
-)
+// An Attach starts again when its room closes or its peer leaves.
+const attachTries = 3
 
 type attachment struct {
 	pin       pin.Pin
@@ -91,11 +85,6 @@ func (a attachment) people() int {
 		return min(n, headroom.MaxPeople)
 	}
 	return headroom.DefaultPeople
-}
-
-func entryFits(p *control.Peer) bool {
-	return len(p.GetId()) <= maxNameBytes && len(p.GetIdentity()) <= maxNameBytes && len(p.GetName()) <= maxNameBytes &&
-		len(p.GetMetadata()) <= maxEntryBytes
 }
 
 func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*session, *refusal) {

@@ -1,14 +1,19 @@
 package sfu
 
 import (
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/pion/dtls/v3"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
@@ -256,36 +261,305 @@ func (c *connection) close() {
 	}
 }
 
-func forwardKind(line *offer.Section) forward.Kind {
-	if line.Audio {
-		return forward.KindAudio
+// RTCP is part of transport.Handler.
+func (c *connection) RTCP(b []byte, arrived time.Time) {
+	defer c.blame()
+	for range maxRTCPInPackets {
+		if len(b) < rtcpHeaderBytes {
+			return
+		}
+		size := rtcpHeaderBytes + 4*int(binary.BigEndian.Uint16(b[2:]))
+		if size > len(b) {
+			return
+		}
+		if b[1] == rtcpFeedback && b[0]&0x1F == formatTransport {
+			if report, ok := c.feedback.read(b[:size]); ok {
+				c.path.Feedback(report)
+			}
+		} else if packets, err := rtcp.Unmarshal(b[:size]); err == nil {
+			for _, packet := range packets {
+				c.report(packet, arrived)
+			}
+		}
+		b = b[size:]
 	}
-	return forward.KindVideo
 }
 
-func passedExtensions(line *offer.Section) forward.PassedExtensions {
-	ids := &line.Extensions
-	return forward.PassedExtensions{ids.AbsCaptureTime, ids.PlayoutDelay, ids.VideoOrientation}
-}
-
-func forwardCodec(codec offer.Codec) forward.Codec {
-	return forward.Codec{
-		MimeType: codec.MimeType, Fmtp: codec.Fmtp, ClockRate: codec.ClockRate,
-		PayloadType: codec.PayloadType, RTXPayloadType: codec.RTXPayloadType,
+func (c *connection) report(packet rtcp.Packet, arrived time.Time) {
+	switch p := packet.(type) {
+	case *rtcp.SenderReport:
+		c.uplink.senderReport(p, arrived)
+		c.roundTrip(p.Reports, arrived)
+	case *rtcp.ReceiverReport:
+		c.roundTrip(p.Reports, arrived)
+	case *rtcp.TransportLayerNack:
+		if s := c.slotOf(p.MediaSSRC); s != nil && s.ssrc == p.MediaSSRC {
+			var missing []uint16
+			for _, pair := range p.Nacks {
+				missing = append(missing, pair.PacketList()...)
+			}
+			s.NACK(missing)
+		}
+	case *rtcp.PictureLossIndication:
+		c.keyframeRequested(p.MediaSSRC)
+	case *rtcp.FullIntraRequest:
+		for _, entry := range p.FIR {
+			c.keyframeRequested(entry.SSRC)
+		}
 	}
 }
 
-func sourceOf(source control.Source) (forward.Source, bool) {
-	switch source {
-	case control.Source_SOURCE_MICROPHONE:
-		return forward.SourceMicrophone, true
-	case control.Source_SOURCE_CAMERA:
-		return forward.SourceCamera, true
-	case control.Source_SOURCE_SCREEN:
-		return forward.SourceScreen, true
-	case control.Source_SOURCE_SCREEN_AUDIO:
-		return forward.SourceScreenAudio, true
-	case control.Source_SOURCE_UNSPECIFIED:
+func (c *connection) keyframeRequested(ssrc uint32) {
+	if s := c.slotOf(ssrc); s != nil {
+		s.KeyframeRequested()
 	}
-	return "", false
 }
+
+// roundTrip uses reports on what we sent (RFC 3550 section 6.4.1).
+func (c *connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
+	for i := range reports {
+		r := &reports[i]
+		if r.LastSenderReport == 0 || c.slotOf(r.SSRC) == nil {
+			continue
+		}
+		if rtt, ok := c.room.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
+			c.uplink.roundTrip(rtt)
+			c.room.SetRoundTrip(c.peer, rtt)
+			return
+		}
+	}
+}
+
+// blame is deferred where an authentic packet is read. The transport recovers, and ends the connection.
+func (c *connection) blame() {
+	if fault := recover(); fault != nil {
+		c.onBroken()
+		panic(fault) //nolint:forbidigo // it goes on to the transport
+	}
+}
+
+// sending returns a source's m-lines, since when the transport is up, and whether the offer named an SSRC: then the
+// client had been sending before.
+func (c *connection) sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for mid, s := range c.sources {
+		if s == source {
+			mids = append(mids, mid)
+		}
+	}
+	slices.Sort(mids)
+	return mids, c.upAt, c.sent[source]
+}
+
+// Packets kept for slots without RTX: 0.6 s of sound.
+const repeatedSound, repeatedPicture = 32, 256
+
+// maxSSRCs bounds what a connection remembers of slots and former ones: 32 times what the slots of one offer take.
+const maxSSRCs = 4096
+
+type slot struct {
+	*forward.Slot
+
+	ssrc, rtx uint32
+	audio     bool
+	stream    string
+}
+
+func (c *connection) arrange(o *offer.Offer) {
+	c.arranging.Lock()
+	defer c.arranging.Unlock()
+	receives := map[string]bool{}
+	for i := range o.Sections {
+		if line := &o.Sections[i]; line.Receives && c.canSubscribe && len(line.Codecs) > 0 {
+			receives[line.MID] = true
+			c.addSlot(line)
+		}
+	}
+	for _, s := range c.takeSlotsBut(receives) {
+		s.Close()
+	}
+}
+
+// addSlot needs arranging.
+func (c *connection) addSlot(line *offer.Section) {
+	s, cfg := c.newSlot(line)
+	if s == nil {
+		return
+	}
+	s.Slot = c.room.AddSlot(cfg)
+	if up := c.keepSlot(line.MID, s); up { // else connected does it
+		s.Ready()
+	}
+}
+
+// newSlot is nil for an m-line that has a slot, and once c is closed.
+func (c *connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.slots[line.MID] != nil {
+		return nil, forward.SlotConfig{}
+	}
+	unused := c.unused[line.MID]
+	s := &slot{ssrc: c.newSSRC(unused.GetSsrc(), 0), audio: line.Audio, stream: c.newStream(line.Audio)}
+	writer := c.conn.Writer(c.batch, !line.Audio)
+	cfg := forward.SlotConfig{
+		Peer: c.peer, Gone: c.gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
+		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
+	}
+	for _, codec := range line.Codecs {
+		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
+		if codec.NACK() && codec.RTXPayloadType == 0 {
+			cfg.Repeat = writer.Repeat
+		}
+		if codec.RTXPayloadType != 0 && s.rtx == 0 {
+			s.rtx = c.newSSRC(unused.GetRtxSsrc(), s.ssrc)
+		}
+	}
+	cfg.RTXSSRC = s.rtx
+	switch {
+	case cfg.Repeat == nil:
+	case line.Audio:
+		writer.Keep(s.ssrc, repeatedSound)
+	default:
+		writer.Keep(s.ssrc, repeatedPicture)
+	}
+	return s, cfg
+}
+
+func (c *connection) keepSlot(mid string, s *slot) (up bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slots[mid], c.bySSRC[s.ssrc] = s, s
+	if s.rtx != 0 {
+		c.bySSRC[s.rtx] = s
+	}
+	return c.up
+}
+
+func (c *connection) takeSlotsBut(stay map[string]bool) []*slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var taken []*slot
+	for mid, s := range c.slots {
+		if !stay[mid] {
+			taken = append(taken, s)
+			delete(c.slots, mid)
+			c.retireSSRC(s.ssrc)
+			c.retireSSRC(s.rtx)
+		}
+	}
+	return taken
+}
+
+// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs mu.
+func (c *connection) newStream(audio bool) string {
+	taken := map[string]bool{}
+	for _, s := range c.slots {
+		taken[s.stream] = taken[s.stream] || s.audio == audio
+	}
+	for i := 0; ; i++ {
+		if name := "slots-" + strconv.Itoa(i); !taken[name] {
+			return name
+		}
+	}
+}
+
+// newSSRC is the one that the client knows, else random (RFC 3550 section 8): never given here, and not the slot's other one. A slot's
+// numbers begin anew: with the SSRC of a former one it would seal two packets with one nonce. It needs mu.
+func (c *connection) newSSRC(known, other uint32) uint32 {
+	if c.forgetful {
+		known = 0
+	}
+	for ssrc := known; ; ssrc = rand.Uint32() {
+		if _, given := c.bySSRC[ssrc]; ssrc != 0 && ssrc != other && !given {
+			return ssrc
+		}
+	}
+}
+
+// retireSSRC remembers an SSRC, or that one was forgotten: a random one is hardly ever the same. It needs mu.
+func (c *connection) retireSSRC(ssrc uint32) {
+	if len(c.bySSRC) < maxSSRCs {
+		c.bySSRC[ssrc] = nil
+		return
+	}
+	delete(c.bySSRC, ssrc)
+	c.forgetful = true
+}
+
+func (c *connection) slotOf(ssrc uint32) *slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bySSRC[ssrc]
+}
+
+func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
+	defer c.blame()
+	u := c.uplink
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return
+	}
+	defer u.schedule()
+	if number := header.GetExtension(u.ssrcs.ids.TransportCC); u.ssrcs.ids.TransportCC != 0 && len(number) >= 2 {
+		u.reception.Transport(binary.BigEndian.Uint16(number), header.SSRC, arrived)
+	}
+	s := u.streams[header.SSRC]
+	if s == nil {
+		if s = u.place(header); s == nil {
+			return
+		}
+	}
+	u.take(s, header, packet, arrived)
+}
+
+// Tick is part of transport.Handler.
+func (c *connection) Tick(now time.Time) {
+	u := c.uplink
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return
+	}
+	u.tickAt = time.Time{}
+	defer u.schedule()
+	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
+		_ = c.conn.WriteRTCP(u.due) // an error: the transport is down
+	}
+}
+
+func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
+	if !c.canPublish || line == nil {
+		return "", false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	source, named := c.sources[line.MID]
+	switch {
+	case named:
+	case line.Audio:
+		source = forward.SourceMicrophone
+	default:
+		source = forward.SourceCamera
+	}
+	return source, source.Kind() == forwardKind(line) && mayPublish(c.publishable, source)
+}
+
+// of the one-byte form (RFC 8285 section 4.2), which forward writes
+const maxOneByteID = 14
+
+func transportSequenceID(line *offer.Section) uint8 {
+	if id := line.Extensions.TransportCC; id <= maxOneByteID {
+		return id
+	}
+	return 0
+}
+
+const (
+	rtcpFeedback     = 205 // RFC 4585 section 6.1
+	formatTransport  = 15
+	rtcpHeaderBytes  = 4
+	maxRTCPInPackets = 64 // in one compound
+)

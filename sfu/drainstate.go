@@ -5,11 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/holdfast-rtc/holdfast/control"
 )
 
 const maxDrain = 24 * time.Hour
@@ -113,25 +108,4 @@ func (n *Node) serve(ctx context.Context, r *room) {
 		delete(n.serving, r)
 	}()
 	r.run(ctx)
-}
-
-func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
-	n := s.node
-	drained := n.DrainState().Draining
-	switch boot := request.GetBoot(); {
-	case boot != "" && boot != string(n.cfg.Boot): // it is for a former process at this address
-	case request.GetUndrain():
-		drained = n.Undrain()
-	default:
-		deadline := time.Duration(request.GetDeadlineMs()) * time.Millisecond
-		if deadline > maxDrain {
-			return nil, status.Errorf(codes.InvalidArgument, "a deadline of %v is too long: at most %v", deadline, maxDrain)
-		}
-		n.StartDrain(Drain{Deadline: deadline, Exit: request.GetExit()})
-	}
-	now := n.DrainState()
-	return &control.DrainReply{
-		Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Draining: now.Draining, Rooms: uint32(now.Rooms), Peers: uint32(now.Peers),
-		WasDraining: drained,
-	}, nil
 }

@@ -24,11 +24,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
-const (
-	// Half a second of 64 Mbit/s. The kernel may give less.
-	socketBuffer = 4 << 20
-	loadEvery    = loadWindow / 2
-)
+// Half a second of 64 Mbit/s. The kernel may give less.
+const socketBuffer = 4 << 20
 
 // Node is one media node. It is safe for concurrent use.
 type Node struct {
@@ -82,11 +79,6 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
 	}, nil
 }
-
-// For reading media, or forwarding one room.
-const maxCores = 8
-
-func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
 // Panics counts survived panics. The control server must share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
@@ -171,9 +163,6 @@ func (n *Node) candidates() ([]netip.AddrPort, error) {
 	return told, nil
 }
 
-// Watchers counts watching signaling nodes.
-func (n *Node) Watchers() int { return int(n.watchers.Load()) }
-
 // Held lists the open rooms.
 func (n *Node) Held() []pin.Holding {
 	n.mu.Lock()
@@ -219,69 +208,6 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	return held
 }
 
-// Load is of the last report.
-func (n *Node) Load() Load {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.loadNow(time.Now())
-}
-
-// NextReport is Load with a new Seq.
-func (n *Node) NextReport() Load {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reportSeq++
-	return n.loadNow(time.Now())
-}
-
-// loadNow needs mu.
-func (n *Node) loadNow(now time.Time) Load {
-	egress, floor, peers := n.egressNow(now), n.floorNow(now), 0
-	for _, r := range n.rooms {
-		peers += int(r.peerCount.Load())
-	}
-	return Load{
-		Seq: n.reportSeq, EgressBitsPerSecond: egress.BitsPerSecond, EgressPacketsPerSecond: egress.PacketsPerSecond,
-		CeilingBitsPerSecond: n.cfg.CeilingBitsPerSecond, CeilingPacketsPerSecond: n.cfg.CeilingPacketsPerSecond,
-		Rooms: uint32(len(n.rooms)), Peers: uint32(peers), Floor: floor, LimitedSince: n.limitedSince,
-	}
-}
-
-// egressNow is what headroom is judged by. It needs mu.
-func (n *Node) egressNow(now time.Time) headroom.Egress {
-	var rooms headroom.Egress
-	for _, r := range n.rooms {
-		rooms = rooms.Plus(charge(r.measured, reserved(r.cost, now.Sub(r.opened), r.people, r.covered), r.cost))
-	}
-	return rooms.Max(n.measured)
-}
-
-// floorNow is what is sent at least: the lowest layers, of new rooms as expected. It needs mu.
-func (n *Node) floorNow(now time.Time) headroom.Egress {
-	var rooms headroom.Egress
-	for _, r := range n.rooms {
-		rooms = rooms.Plus(charge(r.floor, reserved(r.least, now.Sub(r.opened), r.people, r.covered), r.least))
-	}
-	return rooms
-}
-
-func (n *Node) measure(now time.Time) {
-	rooms := n.openRooms()
-	rates := make([]headroom.Egress, len(rooms))
-	for i, r := range rooms {
-		stats := r.media.Stats()
-		rates[i] = r.meter.observeOf(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, int(r.connected.Load()), now)
-		r.tellEgress(rates[i], r.meter.covered, now)
-	}
-	sent := n.socket.Stats()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.measured = n.socketed.observe(headroom.Egress{BitsPerSecond: sent.Bytes * 8, PacketsPerSecond: sent.Packets}, now)
-	for i, r := range rooms {
-		r.measured, r.covered = rates[i], r.meter.covered
-	}
-}
-
 func (n *Node) advertised() string {
 	address := n.socket.LocalAddr().String()
 	if len(n.cfg.AdvertiseIPs) == 0 {
@@ -292,4 +218,19 @@ func (n *Node) advertised() string {
 		return address
 	}
 	return net.JoinHostPort(n.cfg.AdvertiseIPs[0], port)
+}
+
+// closeSoon does not hold up the room's loop.
+func (n *Node) closeSoon(closing func()) {
+	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
+}
+
+func (n *Node) openRooms() []*room {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rooms := make([]*room, 0, len(n.rooms))
+	for _, r := range n.rooms {
+		rooms = append(rooms, r)
+	}
+	return rooms
 }

@@ -73,20 +73,74 @@ func (p *peer) remember(id, sdp string) {
 
 func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
 
-// rosterCopy has only the fields that clients may be told.
-func rosterCopy(entry *control.Peer) *control.Peer {
-	return &control.Peer{
-		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),
-		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
-		ScreenAudio: entry.GetScreenAudio(), HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
-		GrantJudgedUnixMs: entry.GetGrantJudgedUnixMs(),
+// A full outbox ends the stream; the next Attach gets a snapshot.
+const outboxEvents = 256
+
+// The room's loop fills an outbox without waiting; the stream's writer empties it.
+type outbox struct {
+	events chan *control.PeerEvent
+	ended  chan struct{}
+
+	once sync.Once
+	last *control.PeerEvent // set before ended is closed
+}
+
+func newOutbox() *outbox {
+	return &outbox{events: make(chan *control.PeerEvent, outboxEvents), ended: make(chan struct{})}
+}
+
+func (o *outbox) send(event *control.PeerEvent) bool {
+	select {
+	case o.events <- event:
+		return true
+	default:
+		return false
 	}
 }
 
-func sameEntry(a, b *control.Peer) bool {
-	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
-		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
-		a.GetScreenShared() == b.GetScreenShared() && a.GetScreenAudio() == b.GetScreenAudio() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
-		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator() &&
-		a.GetGrantJudgedUnixMs() == b.GetGrantJudgedUnixMs()
+// end closes the stream after what is queued, and after last unless nil.
+func (o *outbox) end(last *control.PeerEvent) {
+	o.once.Do(func() {
+		o.last = last
+		close(o.ended)
+	})
 }
+
+func (o *outbox) drain(write func(*control.PeerEvent) error) error {
+	for {
+		select {
+		case event := <-o.events:
+			if err := write(event); err != nil {
+				return err
+			}
+			continue
+		default:
+		}
+		select {
+		case event := <-o.events:
+			if err := write(event); err != nil {
+				return err
+			}
+		case <-o.ended:
+			return o.drainRest(write)
+		}
+	}
+}
+
+func (o *outbox) drainRest(write func(*control.PeerEvent) error) error {
+	for {
+		select {
+		case event := <-o.events:
+			if err := write(event); err != nil {
+				return err
+			}
+		default:
+			if o.last == nil {
+				return nil
+			}
+			return write(o.last)
+		}
+	}
+}
+
+func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }

@@ -1,17 +1,12 @@
 package sfu
 
 import (
-	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pion/rtp"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
@@ -33,29 +28,14 @@ type reachable struct {
 type nobody struct{}
 
 func (nobody) RTP(*rtp.Header, []byte, time.Time) {}
-func (nobody) RTCP([]byte, time.Time)             {}
-func (nobody) Tick(time.Time)                     {}
-func (nobody) StateChanged(transport.State)       {}
-func (nobody) Moved()                             {}
 
-// Reach gives credentials for checks, or takes their result.
-func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*control.ReachReply, error) {
-	n := s.node
-	silent := request.GetSilent()
-	if name := request.GetSignaling(); name == "" || len(name) > maxNameBytes || len(silent) > maxReachSilent ||
-		slices.ContainsFunc(silent, func(at string) bool { return len(at) > maxNameBytes }) {
-		return nil, status.Error(codes.InvalidArgument, "the request names no signaling node, or too much")
-	}
-	if request.GetTried() {
-		n.tried(request.GetSignaling(), strings.Join(silent, ", "))
-		return &control.ReachReply{Boot: string(n.cfg.Boot)}, nil
-	}
-	credentials, err := n.tryable()
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &control.ReachReply{Boot: string(n.cfg.Boot), Media: n.mediaSockets(), Ufrag: credentials.Ufrag, Password: credentials.Password}, nil
-}
+func (nobody) RTCP([]byte, time.Time) {}
+
+func (nobody) Tick(time.Time) {}
+
+func (nobody) StateChanged(transport.State) {}
+
+func (nobody) Moved() {}
 
 // Signaling nodes share credentials: each proved the cluster key.
 func (n *Node) tryable() (transport.Credentials, error) {

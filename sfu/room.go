@@ -1,9 +1,11 @@
 package sfu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -388,4 +390,314 @@ func (r *room) expire() {
 	}
 	r.book.Close()
 	r.end("the room is empty")
+}
+
+func (r *room) survive(task func()) {
+	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
+}
+
+// abandon undoes an Attach that panicked. It runs on the loop.
+func (r *room) abandon(a attachment) {
+	if p, here := r.peers[forward.PeerID(a.entry.GetId())]; here && !p.expected {
+		r.supersede(p)
+		r.detach(p)
+	}
+}
+
+// mediaBroke is forward's OnBroken and must not block.
+func (r *room) mediaBroke(id forward.PeerID) {
+	select {
+	case r.tasks <- func() { r.endConnection(id) }:
+	default: // busy; the media is dropped already
+	}
+}
+
+func (r *room) endConnection(id forward.PeerID) {
+	p, here := r.peers[id]
+	if !here || p.connection == nil {
+		return
+	}
+	r.node.panics.Strike(strikeName(p.entry))
+	r.node.closeSoon(p.connection.close)
+	p.connection, p.connected = nil, false
+	r.count()
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
+}
+
+// transportChanged ignores replaced connections.
+func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
+	if p.gone.Load() || p.connection != c {
+		return
+	}
+	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED
+	r.count()
+	r.log.Debug("peer transport changed", "peer", string(p.id), "state", state.String())
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
+}
+
+// tellLimited tells lasting changes, without blocking.
+func (r *room) tellLimited(d *forward.Demand, now time.Time) {
+	l := &r.limit
+	switch all := d.UpTo(r.media.Level()) == d.UpTo(forward.AllLevels); {
+	case all:
+		l.since = time.Time{}
+	case l.since.IsZero():
+		l.since = now
+	}
+	limited := !l.since.IsZero() && (l.told || now.Sub(l.since) >= limitedToldAfter)
+	if limited == l.told {
+		return
+	}
+	select {
+	case r.tasks <- func() {
+		r.limited = limited
+		for _, p := range r.peers {
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
+		}
+	}:
+		l.told = limited
+	default: // at the next call
+	}
+}
+
+// Longer than a move's keyframes.
+const limitedToldAfter = 2 * time.Second
+
+// tellEgress skips a busy room. Only Node.measure calls it.
+func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
+	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
+	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
+	if !settled || told && now.Sub(r.toldAt) < egressToldEvery || told && !differ(sent, r.told) {
+		return
+	}
+	message := control.EgressProto(sent)
+	select {
+	case r.tasks <- func() {
+		r.egress = message
+		for _, p := range r.peers {
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
+		}
+	}:
+		r.toldAt, r.told = now, sent
+	default:
+	}
+}
+
+// Slots and tracks in an answer, some 200 bytes each.
+const maxStatesTold = 4000
+
+// tellMedia adds at most left states, and returns how many more may be added.
+func (r *room) tellMedia(peers []*control.HeldPeer, unplaced map[string][]*control.Stream, left int) int {
+	states := r.media.States()
+	now := time.Now()
+	for _, p := range peers {
+		state := states[forward.PeerID(p.GetId())]
+		size := len(state.Slots) + len(state.Layers) + len(unplaced[p.GetId()])
+		if size > left {
+			continue
+		}
+		left -= size
+		p.Media = mediaProto(state, now)
+		p.Media.Unplaced = unplaced[p.GetId()]
+	}
+	return left
+}
+
+func mediaProto(state forward.PeerState, now time.Time) *control.MediaState {
+	m := &control.MediaState{EstimateBitsPerSecond: state.BudgetBitsPerSecond, ShortBitsPerSecond: state.ShortBitsPerSecond}
+	for _, s := range state.Slots {
+		entry := slotsProto([]forward.Entry{s.Entry})[0]
+		m.Slots = append(m.Slots, &control.SlotState{
+			Mid: entry.GetMid(), Kind: entry.GetKind(), Peer: entry.GetPeer(), Source: entry.GetSource(),
+			Ready: s.Ready, Paused: s.Paused, Waits: s.Waits, Target: s.Target, Sent: s.Sent, PacketsIn: s.PacketsIn, PacketsOut: s.PacketsOut,
+			KeyframesAsked: s.KeyframesAsked, AskedMsAgo: age(s.AskedAt, now), KeyframesSent: s.KeyframesSent, SentMsAgo: age(s.SentAt, now),
+		})
+	}
+	for _, l := range state.Layers {
+		m.Tracks = append(m.Tracks, &control.TrackState{
+			Source: sourceProto(l.Source), Rid: l.RID, Ssrc: l.SSRC, Muted: l.Muted, PacketsIn: l.PacketsIn, HeardMsAgo: age(l.HeardAt, now),
+			BitsPerSecond: l.BitsPerSecond, Height: uint32(l.Height),
+			KeyframesAsked: l.KeyframesAsked, AskedMsAgo: age(l.AskedAt, now), KeyframesSeen: l.KeyframesSeen, SeenMsAgo: age(l.SeenAt, now),
+		})
+	}
+	return m
+}
+
+// -1 for never
+func age(at, now time.Time) int64 {
+	if at.IsZero() {
+		return -1
+	}
+	return now.Sub(at).Milliseconds()
+}
+
+// Words of the wire protocol.
+const (
+	reofferSilent     = "silent"
+	reofferUnplaced   = "unplaced"
+	reofferNoKeyframe = "no-keyframe"
+	reofferCodec      = "codec"
+)
+
+const (
+	// Until reofferRest has passed without a request: a camera may have stopped for a reason that no offer mends.
+	reofferEvery = 5 * time.Second
+	maxReoffers  = 3
+	reofferRest  = time.Minute
+	// Silence right after DTLS means nothing.
+	connectedFor = 2 * time.Second
+)
+
+// starved asks the publisher of a missing picture for a new offer, if it is connected and used to send the source. It
+// is forward's OnStarved and must not block.
+func (r *room) starved(s forward.Starved) {
+	select {
+	case r.tasks <- func() { r.reoffer(s, time.Now()) }:
+	default: // busy; told again in 5 s
+	}
+}
+
+func (r *room) reoffer(s forward.Starved, now time.Time) {
+	p, ok := r.peers[s.Publisher]
+	if !ok || p.connection == nil || !p.connected || !p.canPublish || !mayPublish(p.sources, s.Source) {
+		return
+	}
+	mids, upAt, sent := p.connection.sending(s.Source)
+	if len(mids) == 0 || now.Sub(upAt) < connectedFor || !sent && !s.Heard {
+		return
+	}
+	if now.Sub(p.reofferedAt) >= reofferRest {
+		p.reoffers = 0
+	}
+	if p.reoffers == maxReoffers || now.Sub(p.reofferedAt) < reofferEvery {
+		return
+	}
+	p.reoffers++
+	p.reofferedAt = now
+	reason := reofferSilent
+	switch {
+	case s.LacksCodec:
+		reason = reofferCodec
+	case s.Heard:
+		reason = reofferNoKeyframe
+	case len(p.connection.uplink.homeless()) > 0:
+		reason = reofferUnplaced
+	}
+	r.log.Warn("publisher asked for a new offer", "peer", string(p.id), "source", string(s.Source), "reason", reason, "mids", mids)
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
+}
+
+// present leaves out who is only expected.
+func (r *room) present() int {
+	count := 0
+	for _, p := range r.peers {
+		if !p.expected {
+			count++
+		}
+	}
+	return count
+}
+
+func (r *room) count() {
+	connected := 0
+	for _, p := range r.peers {
+		if p.connected {
+			connected++
+		}
+	}
+	r.peerCount.Store(int64(r.present()))
+	r.connected.Store(int64(connected))
+}
+
+// announce tells everybody; of a hidden p only p.
+func (r *room) announce(p *peer, change *control.RosterChange) {
+	r.note(p)
+	if p.entry.GetHidden() {
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+		return
+	}
+	r.seq++
+	for _, p := range r.peers {
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+	}
+}
+
+// A peer is present in the grace time and while expected.
+func (r *room) note(p *peer) {
+	if !p.gone.Load() {
+		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
+		return
+	}
+	lastSeen := time.Now()
+	if !p.deadline.IsZero() {
+		lastSeen = p.deadline.Add(-r.node.cfg.Grace)
+	}
+	r.book.Drop(string(p.id), lastSeen)
+}
+
+// rosterFor is what viewer may see, with expected people, by arrival.
+func (r *room) rosterFor(viewer *peer) []*control.Peer {
+	peers := make([]*peer, 0, len(r.peers))
+	for _, p := range r.peers {
+		if p == viewer || !p.entry.GetHidden() {
+			peers = append(peers, p)
+		}
+	}
+	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
+	entries := make([]*control.Peer, 0, len(peers))
+	for _, p := range peers {
+		entries = append(entries, p.entry)
+	}
+	return entries
+}
+
+// Without hidden people it is computed once per change.
+func (r *room) digestFor(viewer *peer) uint64 {
+	if viewer.entry.GetHidden() {
+		return control.RosterDigest(r.rosterFor(viewer))
+	}
+	if r.digest == 0 || r.digestSeq != r.seq {
+		r.digest, r.digestSeq = control.RosterDigest(r.rosterFor(viewer)), r.seq
+	}
+	return r.digest
+}
+
+// size counts who is expected, and nobody hidden, as signaling nodes do for their clients' rooms.
+func (r *room) size() *control.RoomSize {
+	size := &control.RoomSize{Expected: uint32(min(max(r.people, 0), headroom.MaxPeople)), Egress: r.egress}
+	one := map[bool]uint32{true: 1}
+	for _, p := range r.peers {
+		if e := p.entry; !e.GetHidden() {
+			size.People++
+			size.Cameras += one[!e.GetVideoMuted()] + one[e.GetScreenShared()]
+			size.Microphones += one[!e.GetAudioMuted()] + one[e.GetScreenAudio()]
+		}
+	}
+	return size
+}
+
+// unplaced, unless nil, gets streams without a track.
+func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
+	stats := r.media.Stats()
+	// The kernel's refusals could be anybody's: each room counts them.
+	refused := r.node.socket.Stats().Refused - r.refusedBefore
+	answer := &control.HeldRoom{
+		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
+		PacketsLate: stats.Drops.Late,
+	}
+	err := r.do(ctx, func() {
+		answer.Pin, answer.Size = control.PinProto(r.pin()), r.size()
+		for _, p := range r.peers {
+			if p.expected {
+				continue
+			}
+			answer.Peers = append(answer.Peers, &control.HeldPeer{
+				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
+			})
+			if unplaced != nil && p.connection != nil {
+				unplaced[string(p.id)] = p.connection.uplink.homeless()
+			}
+		}
+	})
+	return answer, err
 }

@@ -3,6 +3,10 @@ package sfu
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -70,22 +74,6 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 		return status.FromContextError(stream.Context().Err()).Err()
 	case <-late.C:
 		return status.Error(codes.ResourceExhausted, "the signaling node does not read this stream")
-	}
-}
-
-func (s *session) read(stream control.Media_AttachServer) {
-	defer s.end()
-	defer func() {
-		if caught := panics.Of(recover()); caught != nil {
-			s.room.node.panics.Report(s.room.log, caught, "a message broke its reading: stream ended", "peer", string(s.peer.id))
-			s.outbox.end(brokeRefusal().event())
-		}
-	}()
-	for {
-		message, err := stream.Recv()
-		if err != nil || !s.handle(stream.Context(), message) {
-			return
-		}
 	}
 }
 
@@ -177,4 +165,116 @@ func (s *service) Outrank(_ context.Context, request *control.OutrankRequest) (*
 		return nil, status.Error(codes.InvalidArgument, "the request names no room")
 	}
 	return &control.OutrankReply{Held: s.node.fence(ring.RoomID(request.GetRoom()), higher, request.GetLive())}, nil
+}
+
+func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
+	n := s.node
+	drained := n.DrainState().Draining
+	switch boot := request.GetBoot(); {
+	case boot != "" && boot != string(n.cfg.Boot): // it is for a former process at this address
+	case request.GetUndrain():
+		drained = n.Undrain()
+	default:
+		deadline := time.Duration(request.GetDeadlineMs()) * time.Millisecond
+		if deadline > maxDrain {
+			return nil, status.Errorf(codes.InvalidArgument, "a deadline of %v is too long: at most %v", deadline, maxDrain)
+		}
+		n.StartDrain(Drain{Deadline: deadline, Exit: request.GetExit()})
+	}
+	now := n.DrainState()
+	return &control.DrainReply{
+		Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Draining: now.Draining, Rooms: uint32(now.Rooms), Peers: uint32(now.Peers),
+		WasDraining: drained,
+	}, nil
+}
+
+func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
+	if request.GetCollect() {
+		runtime.GC() // pools survive one collection
+		debug.FreeOSMemory()
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return &control.ProcessReply{
+		Node: string(s.node.cfg.Node), Boot: string(s.node.cfg.Boot),
+		Goroutines: uint64(runtime.NumGoroutine()), HeapBytes: memory.HeapAlloc, Panics: s.node.panics.Count(),
+	}, nil
+}
+
+// Reach gives credentials for checks, or takes their result.
+func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*control.ReachReply, error) {
+	n := s.node
+	silent := request.GetSilent()
+	if name := request.GetSignaling(); name == "" || len(name) > maxNameBytes || len(silent) > maxReachSilent ||
+		slices.ContainsFunc(silent, func(at string) bool { return len(at) > maxNameBytes }) {
+		return nil, status.Error(codes.InvalidArgument, "the request names no signaling node, or too much")
+	}
+	if request.GetTried() {
+		n.tried(request.GetSignaling(), strings.Join(silent, ", "))
+		return &control.ReachReply{Boot: string(n.cfg.Boot)}, nil
+	}
+	credentials, err := n.tryable()
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &control.ReachReply{Boot: string(n.cfg.Boot), Media: n.mediaSockets(), Ufrag: credentials.Ufrag, Password: credentials.Password}, nil
+}
+
+func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest) (*control.ModerateReply, error) {
+	_, source := sourceOf(request.GetSource())
+	all := request.GetPeer() == "" && request.GetIdentity() == ""
+	act := request.GetAct()
+	switch {
+	case request.GetRoom() == "" || request.GetPeer() != "" && request.GetIdentity() != "":
+		return nil, status.Error(codes.InvalidArgument, "the request names a room, and a peer or an identity at most")
+	case act <= control.Act_ACT_UNSPECIFIED || act > control.Act_ACT_GIVE_UP:
+		return nil, status.Error(codes.InvalidArgument, "the act is not known")
+	case all && act != control.Act_ACT_MUTE && act != control.Act_ACT_LOWER_HAND:
+		return nil, status.Error(codes.InvalidArgument, "the act is for one person")
+	case !source && (act == control.Act_ACT_MUTE || act == control.Act_ACT_ASK_UNMUTE):
+		return nil, status.Error(codes.InvalidArgument, "the act is for a source")
+	}
+	reply := &control.ModerateReply{}
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.moderate(request, reply) })
+	switch {
+	case ran:
+		return reply, nil
+	case err == nil && request.GetByPeer() != "": // over REST all nodes are asked
+		return nil, control.NotOpen()
+	default:
+		return &control.ModerateReply{}, err
+	}
+}
+
+// Past maxRemoved people are still removed, but may resume.
+const maxRemoved = 1000
+
+func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
+	peer, identity := request.GetPeer(), request.GetIdentity()
+	if request.GetRoom() == "" || (peer == "") == (identity == "") {
+		return nil, status.Error(codes.InvalidArgument, "a removal names a room, and either a peer or an identity")
+	}
+	reply := &control.RemoveReply{}
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { reply.Removed = r.removeWhere(peer, identity) })
+	if !ran {
+		return &control.RemoveReply{}, err
+	}
+	return reply, nil
+}
+
+// onLoop is false if the room is not open here.
+func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ran bool, err error) {
+	s.node.mu.Lock()
+	r, open := s.node.rooms[ring.RoomID(room)]
+	s.node.mu.Unlock()
+	if !open {
+		return false, nil
+	}
+	if err := r.do(ctx, func() { task(r) }); err != nil {
+		if ctx.Err() != nil {
+			return false, status.FromContextError(ctx.Err()).Err()
+		}
+		return false, nil // closed since
+	}
+	return true, nil
 }

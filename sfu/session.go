@@ -1,9 +1,9 @@
 package sfu
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -172,145 +172,50 @@ func rejection(id string, err error) *control.OfferRejected {
 	}
 }
 
-// negotiation answers one offer.
-type negotiation struct {
-	session      *session
-	message      *control.Offer
-	present      *connection // when it began
-	canPublish   bool
-	publishable  uint32
-	canSubscribe bool
-	strikeName   string
-	path         uint64
-}
-
-var (
-	errBroken     = errors.New("the offer broke the node's answering")
-	errBrokenPeer = errors.New("what this peer sent has broken the node's handling of it twice")
-)
-
-// survive gives up the offer's connection when answering panics. It needs the peer's negotiation.
-func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
-	node := n.session.room.node
-	if node.panics.Refuses(n.strikeName) {
-		return "", errBrokenPeer
-	}
-	answering := node.answering
-	select {
-	case answering <- struct{}{}:
-		defer func() { <-answering }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+func (s *session) read(stream control.Media_AttachServer) {
+	defer s.end()
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
-			node.panics.Report(n.session.room.log, caught, "an offer broke the node's answering of it", "peer", string(n.session.peer.id))
-			node.panics.Strike(n.strikeName)
-			if n.present != nil {
-				n.present.giveUp()
-			}
-			err = errBroken
+			s.room.node.panics.Report(s.room.log, caught, "a message broke its reading: stream ended", "peer", string(s.peer.id))
+			s.outbox.end(brokeRefusal().event())
 		}
 	}()
-	return n.run(ctx)
-}
-
-// run uses the peer's connection if the offer is of the same RTCPeerConnection, else a new one.
-func (n *negotiation) run(ctx context.Context) (string, error) {
-	limits := n.session.room.node.cfg.Limits
-	if id := n.message.GetId(); id == "" || len(id) > maxIDBytes {
-		return "", fmt.Errorf("%w: its id has %d bytes, want 1 to %d", offer.ErrBad, len(id), maxIDBytes)
-	}
-	o, err := offer.Read(n.message.GetSdp(), offerLimits(limits))
-	if err != nil {
-		return "", err
-	}
-	if n.present != nil && !n.message.GetFresh() && n.present.accepts(o) {
-		return n.present.answer(n.message, o)
-	}
-	return n.replace(ctx, o)
-}
-
-func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, error) {
-	r, p := n.session.room, n.session.peer
-	if err := n.setTable(ctx); err != nil {
-		return "", err
-	}
-	fresh, err := n.connect(o)
-	if err != nil {
-		return "", err
-	}
-	sdp, err := fresh.answer(n.message, o)
-	if err != nil {
-		fresh.close()
-		return "", err
-	}
-	installed := false
-	err = r.do(ctx, func() {
-		if p.gone.Load() {
+	for {
+		message, err := stream.Recv()
+		if err != nil || !s.handle(stream.Context(), message) {
 			return
 		}
-		if old := p.connection; old != nil {
-			r.node.closeSoon(func() {
-				old.retire(fresh)
-				old.close()
-			})
-		}
-		fresh.uplink.silence(p.entry.GetSilenced())
-		p.connection, p.connected, installed = fresh, false, true
-		r.count()
-	})
-	if err == nil && installed {
-		return sdp, nil
 	}
-	fresh.close()
-	return "", errConnectionClosed
 }
 
-// setTable has slots show the same as at the node that the peer comes from.
-func (n *negotiation) setTable(ctx context.Context) error {
-	r, p := n.session.room, n.session.peer
-	table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer)
-	if n.present != nil || len(table) == 0 {
-		return nil
+// handleOrBreak ends the stream of a message that panics. Who sends two leaves the room.
+func (s *session) handleOrBreak(message *control.PeerMessage) (goesOn bool) {
+	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
+		s.broke(caught)
+		return false
 	}
-	return r.do(ctx, func() { // the loop, so that it does not come after RemovePeer
-		if !p.gone.Load() {
-			r.media.SetTable(p.id, table)
-		}
-	})
+	return goesOn
 }
 
-func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
-	r, p := n.session.room, n.session.peer
-	told, err := r.node.candidates()
-	if err != nil {
-		return nil, err
+// broke runs on the loop.
+func (s *session) broke(caught *panics.Error) {
+	r, p := s.room, s.peer
+	guard, name := r.node.panics, strikeName(p.entry)
+	guard.Report(r.log, caught, "a message broke the room's handling of it: stream ended", "peer", string(p.id), "identity", p.entry.GetIdentity())
+	guard.Strike(name)
+	s.outbox.end(brokeRefusal().event())
+	switch {
+	case p.gone.Load() || p.outbox != s.outbox: // leaving anyway
+	case guard.Refuses(name):
+		r.remove(p, "what it sends breaks the room")
+	default:
+		r.detach(p)
 	}
-	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
-	path, who := n.path, n.strikeName
-	if n.present != nil {
-		path = n.present.path.Target()
-	}
-	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, gone: p.gone.Load, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
-		compatible: n.present != nil && n.present.needsCompatible(), candidates: told, mediaTCP: r.node.MediaTCP(),
-		pathStart: path, onPath: func() { r.news.path(p.id) },
-		log:      r.log.With("peer", string(p.id)),
-		onBroken: func() { r.node.panics.Strike(who) },
-		onState: func(c *connection, state control.TransportState) {
-			r.post(func() { r.transportChanged(p, c, state) })
-		},
-	})
 }
 
-// transportChanged ignores replaced connections.
-func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
-	if p.gone.Load() || p.connection != c {
-		return
-	}
-	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED
-	r.count()
-	r.log.Debug("peer transport changed", "peer", string(p.id), "state", state.String())
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
+func brokeRefusal() *refusal {
+	return refuse(control.Refusal_REFUSAL_BROKE, "the node broke while it handled what this peer sent")
 }
+
+// strikeName is the token's subject, which a peer cannot choose.
+func strikeName(entry *control.Peer) string { return cmp.Or(entry.GetIdentity(), entry.GetId()) }

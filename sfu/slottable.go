@@ -119,22 +119,3 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	}
 	return wants
 }
-
-// Above any screen; sums of areas cannot overflow.
-const maxPixels = 1 << 15
-
-func pixels(n uint32) int { return int(min(n, maxPixels)) }
-
-func sourceProto(source forward.Source) control.Source {
-	switch source {
-	case forward.SourceMicrophone:
-		return control.Source_SOURCE_MICROPHONE
-	case forward.SourceCamera:
-		return control.Source_SOURCE_CAMERA
-	case forward.SourceScreen:
-		return control.Source_SOURCE_SCREEN
-	case forward.SourceScreenAudio:
-		return control.Source_SOURCE_SCREEN_AUDIO
-	}
-	return control.Source_SOURCE_UNSPECIFIED
-}

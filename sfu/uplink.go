@@ -11,7 +11,6 @@ import (
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-	pacing "golang.org/x/time/rate" // rate means a sending rate here
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -33,22 +32,6 @@ type uplink struct {
 	reception *reception.Receiver
 	due       []rtcp.Packet // reused by Tick
 	tickAt    time.Time     // next Tick; zero: none
-}
-
-type stream struct {
-	identity
-	ssrc     uint32
-	original *stream // what RTX repairs
-	source   forward.Source
-	codec    offer.Codec
-	layer    *forward.Layer // nil: the room has not taken it
-	replaced bool
-	pace     *pacing.Limiter
-	config   forward.LayerConfig
-
-	outdated    bool      // layer is of another codec
-	recodedAt   time.Time // zero: never
-	recodedFrom uint16    // sequence number
 }
 
 func newUplink(c *connection) *uplink {
@@ -118,27 +101,6 @@ func closeLayers(layers []*forward.Layer) {
 			l.Close()
 		}
 	}
-}
-
-func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
-	defer c.blame()
-	u := c.uplink
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.closed {
-		return
-	}
-	defer u.schedule()
-	if number := header.GetExtension(u.ssrcs.ids.TransportCC); u.ssrcs.ids.TransportCC != 0 && len(number) >= 2 {
-		u.reception.Transport(binary.BigEndian.Uint16(number), header.SSRC, arrived)
-	}
-	s := u.streams[header.SSRC]
-	if s == nil {
-		if s = u.place(header); s == nil {
-			return
-		}
-	}
-	u.take(s, header, packet, arrived)
 }
 
 // take needs mu.
@@ -254,32 +216,6 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	return s
 }
 
-func opusOf(line *offer.Section) (offer.Codec, bool) {
-	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.MimeType == "audio/opus" })
-	if i < 0 {
-		return offer.Codec{}, false
-	}
-	return line.Codecs[i], true
-}
-
-func redOf(line *offer.Section) uint8 {
-	if i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.Name == offer.NameRED }); i >= 0 {
-		return line.Codecs[i].PayloadType
-	}
-	return 0
-}
-
-func repairOf(codec *offer.Codec) reception.Repair {
-	switch {
-	case !codec.NACK():
-		return reception.NoRepair
-	case codec.RTXPayloadType == 0:
-		return reception.Repeats
-	default:
-		return reception.RTX
-	}
-}
-
 // The transport bounds SSRCs.
 func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s := u.unplaced[header.SSRC]
@@ -301,21 +237,6 @@ func (u *uplink) homeless() []*control.Stream {
 	return streams
 }
 
-// Tick is part of transport.Handler.
-func (c *connection) Tick(now time.Time) {
-	u := c.uplink
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.closed {
-		return
-	}
-	u.tickAt = time.Time{}
-	defer u.schedule()
-	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
-		_ = c.conn.WriteRTCP(u.due) // an error: the transport is down
-	}
-}
-
 // schedule needs mu.
 func (u *uplink) schedule() {
 	next := u.reception.Next()
@@ -330,23 +251,69 @@ func (u *uplink) sendPLI(ssrc uint32) {
 	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // as in Tick
 }
 
-func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
-	if !c.canPublish || line == nil {
-		return "", false
+func (u *uplink) senderReport(p *rtcp.SenderReport, arrived time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.streams[p.SSRC]
+	if s == nil || s.layer == nil {
+		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	source, named := c.sources[line.MID]
-	switch {
-	case named:
-	case line.Audio:
-		source = forward.SourceMicrophone
-	default:
-		source = forward.SourceCamera
-	}
-	return source, source.Kind() == forwardKind(line) && mayPublish(c.publishable, source)
+	u.reception.SenderReport(p.SSRC, p.NTPTime, arrived)
+	s.layer.SenderReport(p.NTPTime, p.RTPTime, arrived)
 }
 
-func mayPublish(set uint32, source forward.Source) bool {
-	return set == 0 || set&bitOf(source) != 0
+func (u *uplink) roundTrip(rtt time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reception.RoundTrip(rtt)
+}
+
+// bitOf is the source in control's sets.
+func bitOf(source forward.Source) uint32 {
+	return 1 << (sourceProto(source) - control.Source_SOURCE_MICROPHONE)
+}
+
+// silence ends the layers of muted sources: they begin anew when unmuted, and no lost packets are asked for.
+// Reception is still reported, because the path is as it is.
+func (u *uplink) silence(sources uint32) { closeLayers(u.mute(sources)) }
+
+func (u *uplink) mute(sources uint32) (ended []*forward.Layer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if sources&bitOf(forward.SourceScreen) != 0 {
+		sources |= bitOf(forward.SourceScreenAudio)
+	}
+	u.silenced = sources
+	for _, s := range u.streams {
+		if sources&bitOf(s.source) != 0 {
+			ended = append(ended, s.layer)
+			s.layer = nil
+		}
+	}
+	return ended
+}
+
+const (
+	// A client that alternates between codecs must not keep the room's loop busy.
+	recodeEvery = time.Second
+	// How late a packet may come. In this time numbers go by less than half of their range: see wildVideoPerSecond.
+	overtakenFor = 5 * time.Second
+)
+
+// recode follows a client to another codec of the m-line on the same SSRC: the stream gets another layer. What is overtaken by the
+// change is left to the layer, which refuses it. It needs mu.
+func (u *uplink) recode(s *stream, header *rtp.Header, now time.Time) {
+	line, since := u.lines[s.mid], now.Sub(s.recodedAt) // very long before the first
+	overtaken := since < overtakenFor && int16(header.SequenceNumber-s.recodedFrom) < 0
+	if line == nil || since < recodeEvery || overtaken {
+		return
+	}
+	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.PayloadType == header.PayloadType && c.Name != offer.NameRED })
+	if i < 0 {
+		return
+	}
+	s.recodedAt, s.recodedFrom = now, header.SequenceNumber
+	s.codec, s.outdated = line.Codecs[i], true
+	s.config.Codec = forwardCodec(s.codec)
+	u.reception.Add(s.ssrc, s.codec.ClockRate, repairOf(&s.codec))
 }

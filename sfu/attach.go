@@ -1,15 +1,11 @@
 package sfu
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
@@ -190,117 +186,95 @@ func (r *room) remove(p *peer, why string) {
 	}
 }
 
-// present leaves out who is only expected.
-func (r *room) present() int {
-	count := 0
-	for _, p := range r.peers {
-		if !p.expected {
-			count++
-		}
-	}
-	return count
+// fits makes room for a peer that is not here, perhaps by vacate. Who is expected has a place already.
+func (r *room) fits(a attachment) bool {
+	_, expected := r.peers[forward.PeerID(a.entry.GetId())]
+	most := r.node.cfg.Limits.PeersPerRoom
+	return expected || len(r.peers) < most || r.comesAlong(a) || len(r.peers) == most && r.vacate()
 }
 
-func (r *room) count() {
-	connected := 0
-	for _, p := range r.peers {
-		if p.connected {
-			connected++
-		}
-	}
-	r.peerCount.Store(int64(r.present()))
-	r.connected.Store(int64(connected))
+// comesAlong: the peer was in the room on another node. The hidden are expected by nobody.
+func (r *room) comesAlong(a attachment) bool {
+	return a.request.GetKnownRoster() != 0 && !r.left[forward.PeerID(a.entry.GetId())] && time.Since(r.opened) < r.node.cfg.Grace
 }
 
-// announce tells everybody; of a hidden p only p.
-func (r *room) announce(p *peer, change *control.RosterChange) {
-	r.note(p)
-	if p.entry.GetHidden() {
-		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+// vacate removes an absent peer, first of the identity with most such places, so that dropped sockets fill no room.
+func (r *room) vacate() bool {
+	away := map[string]int{}
+	for _, p := range r.peers {
+		if p.away() {
+			away[p.entry.GetIdentity()]++
+		}
+	}
+	var leaving *peer
+	for _, p := range r.peers {
+		if !p.away() {
+			continue
+		}
+		if leaving == nil {
+			leaving = p
+			continue
+		}
+		mine, other := away[p.entry.GetIdentity()], away[leaving.entry.GetIdentity()]
+		if mine > other || mine == other && p.deadline.Before(leaving.deadline) {
+			leaving = p
+		}
+	}
+	if leaving == nil {
+		return false
+	}
+	r.log.Info("place of an absent peer given away: the room is full", "peer", string(leaving.id), "places_of_the_identity", away[leaving.entry.GetIdentity()])
+	r.remove(leaving, "was away from a full room")
+	return true
+}
+
+// How long a room waits for those who come with it in a live move.
+const settleWithin = 8 * time.Second
+
+type arrival int
+
+const (
+	nobodyArrived arrival = iota // no live move, or a new one
+	someArrived
+	settled
+)
+
+func (r *room) arrive(p *peer) {
+	p.arrived = true
+	switch r.arrival {
+	case nobodyArrived:
+		r.arrival = someArrived
+		r.after(max(settleWithin-time.Since(r.opened), 0), r.settle)
+	case someArrived:
+	case settled:
+		r.send(p, settledEvent())
 		return
 	}
-	r.seq++
-	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
-	}
+	r.settleIfAll()
 }
 
-// A peer is present in the grace time and while expected.
-func (r *room) note(p *peer) {
-	if !p.gone.Load() {
-		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
+func (r *room) settleIfAll() {
+	if r.arrival != someArrived {
 		return
 	}
-	lastSeen := time.Now()
-	if !p.deadline.IsZero() {
-		lastSeen = p.deadline.Add(-r.node.cfg.Grace)
-	}
-	r.book.Drop(string(p.id), lastSeen)
-}
-
-// rosterFor is what viewer may see, with expected people, by arrival.
-func (r *room) rosterFor(viewer *peer) []*control.Peer {
-	peers := make([]*peer, 0, len(r.peers))
 	for _, p := range r.peers {
-		if p == viewer || !p.entry.GetHidden() {
-			peers = append(peers, p)
+		if p.came && !p.arrived {
+			return
 		}
 	}
-	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
-	entries := make([]*control.Peer, 0, len(peers))
-	for _, p := range peers {
-		entries = append(entries, p.entry)
-	}
-	return entries
+	r.settle()
 }
 
-// Without hidden people it is computed once per change.
-func (r *room) digestFor(viewer *peer) uint64 {
-	if viewer.entry.GetHidden() {
-		return control.RosterDigest(r.rosterFor(viewer))
+func (r *room) settle() {
+	if r.arrival == settled {
+		return
 	}
-	if r.digest == 0 || r.digestSeq != r.seq {
-		r.digest, r.digestSeq = control.RosterDigest(r.rosterFor(viewer)), r.seq
-	}
-	return r.digest
-}
-
-// size counts who is expected, and nobody hidden, as signaling nodes do for their clients' rooms.
-func (r *room) size() *control.RoomSize {
-	size := &control.RoomSize{Expected: uint32(min(max(r.people, 0), headroom.MaxPeople)), Egress: r.egress}
-	one := map[bool]uint32{true: 1}
+	r.arrival = settled
 	for _, p := range r.peers {
-		if e := p.entry; !e.GetHidden() {
-			size.People++
-			size.Cameras += one[!e.GetVideoMuted()] + one[e.GetScreenShared()]
-			size.Microphones += one[!e.GetAudioMuted()] + one[e.GetScreenAudio()]
-		}
+		r.send(p, settledEvent())
 	}
-	return size
 }
 
-// unplaced, unless nil, gets streams without a track.
-func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
-	stats := r.media.Stats()
-	// The kernel's refusals could be anybody's: each room counts them.
-	refused := r.node.socket.Stats().Refused - r.refusedBefore
-	answer := &control.HeldRoom{
-		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
-		PacketsLate: stats.Drops.Late,
-	}
-	err := r.do(ctx, func() {
-		answer.Pin, answer.Size = control.PinProto(r.pin()), r.size()
-		for _, p := range r.peers {
-			if p.expected {
-				continue
-			}
-			answer.Peers = append(answer.Peers, &control.HeldPeer{
-				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
-			})
-			if unplaced != nil && p.connection != nil {
-				unplaced[string(p.id)] = p.connection.uplink.homeless()
-			}
-		}
-	})
-	return answer, err
+func settledEvent() *control.PeerEvent {
+	return &control.PeerEvent{Event: &control.PeerEvent_Settled{Settled: &control.Settled{}}}
 }

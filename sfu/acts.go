@@ -1,0 +1,366 @@
+package sfu
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// Longer lines are dropped.
+const (
+	chatBytes   = 8000
+	chatIDBytes = 64
+	// One person's. A signaling node allows half; more comes through several nodes.
+	chatPerSecond = 10
+	chatBurst     = 20
+	// Lines of a room that are kept for the grace time.
+	chatKept = 64
+)
+
+// said is a line that was said at some time.
+type said struct {
+	line *control.Chat
+	at   time.Time
+}
+
+// chat sends a line to everybody attached, also to the speaker as the acknowledgement. It is kept for those who are expected or whose
+// signaling node is dead or frozen: they attach within the grace time.
+func (r *room) chat(p *peer, say *control.Say) {
+	text, id := say.GetText(), say.GetId()
+	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||
+		!r.chatters.Allow(p.entry.GetIdentity()) {
+		return
+	}
+	r.chatSeq++
+	line := &control.Chat{
+		Peer: string(p.id), Name: p.entry.GetName(), Text: text, Id: id, AtUnixMs: time.Now().UnixMilli(), Seq: r.chatSeq,
+	}
+	r.said = append(r.said[max(len(r.said)+1-chatKept, 0):], said{line, time.Now()})
+	for _, other := range r.peers {
+		r.send(other, chatEvent(line))
+		if other.outbox != nil {
+			other.chatSent = line.GetSeq()
+		}
+	}
+}
+
+// tellMissed repeats the lines since the peer came or was expected. What was sent to the former signaling node may have been lost
+// there. A client drops an id that it has, so lines without an id are sent once.
+func (r *room) tellMissed(p *peer) {
+	for _, kept := range r.said {
+		seq := kept.line.GetSeq()
+		if seq > p.chatFrom && (seq > p.chatSent || kept.line.GetId() != "") && time.Since(kept.at) < r.node.cfg.Grace {
+			r.send(p, chatEvent(kept.line))
+			p.chatSent = max(p.chatSent, seq)
+		}
+	}
+}
+
+func chatEvent(line *control.Chat) *control.PeerEvent {
+	return &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: line}}
+}
+
+// hand leaves a raised hand where it is.
+func (r *room) hand(p *peer, raised bool) {
+	if p.entry.GetHidden() {
+		return
+	}
+	p.judged = true
+	entry := rosterCopy(p.entry)
+	switch {
+	case !raised:
+		entry.HandRaisedUnixMs = 0
+	case entry.GetHandRaisedUnixMs() == 0:
+		// Last in line, even if the former node's clock was ahead.
+		r.lastHand = max(time.Now().UnixMilli(), r.lastHand+1)
+		entry.HandRaisedUnixMs = r.lastHand
+	}
+	if r.renew(p, entry) {
+		r.tellSoon(p)
+	}
+}
+
+// keep restores hand, mutes and grant.
+func keep(entry, known *control.Peer) {
+	if entry.GetIdentity() != known.GetIdentity() {
+		return
+	}
+	if entry.GetHandRaisedUnixMs() == 0 {
+		entry.HandRaisedUnixMs = known.GetHandRaisedUnixMs()
+	}
+	heedGrant(entry, known)
+	entry.Silenced |= known.GetSilenced()
+	for _, source := range forward.Sources() {
+		if entry.GetSilenced()&bitOf(source) != 0 {
+			setSilenced(entry, source)
+		}
+	}
+}
+
+// heed takes over a later word about a peer's grant, of its own signaling node or of others.
+func (r *room) heed(p *peer, known *control.Peer) {
+	if known.GetIdentity() != p.entry.GetIdentity() {
+		return
+	}
+	entry := rosterCopy(p.entry)
+	heedGrant(entry, known)
+	if r.renew(p, entry) {
+		r.tell(p)
+	}
+}
+
+// recall restores a peer from others' memory, if its node and signaling node are new.
+func (r *room) recall(p *peer, known *control.Peer) {
+	r.heed(p, known)
+	// Nearly always all: each arrival remembers everybody.
+	has := p.entry
+	if p.judged || has.GetHidden() || (known.GetHandRaisedUnixMs() == 0 || has.GetHandRaisedUnixMs() != 0) &&
+		known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {
+		return
+	}
+	entry, before := rosterCopy(p.entry), p.entry.GetSilenced()
+	known = rosterCopy(known)
+	known.Silenced &^= p.unmuted
+	keep(entry, known)
+	r.lastHand = max(r.lastHand, entry.GetHandRaisedUnixMs())
+	if !r.renew(p, entry) {
+		return
+	}
+	for _, source := range forward.Sources() {
+		if (entry.GetSilenced()&^before)&bitOf(source) != 0 {
+			r.tellSilenced(p, source, "")
+		}
+	}
+	r.tell(p)
+}
+
+const (
+	reactEvery = 250 * time.Millisecond
+	// Twice a signaling node's: more comes through several.
+	reactPerSecond = 4
+	reactBurst     = 12
+	// Of one emoji; of one event.
+	emojiBytes   = 32
+	maxReactions = 1000
+)
+
+// react sends an emoji, with others of the moment, to everybody attached.
+func (r *room) react(p *peer, emoji string) {
+	if emoji == "" || len(emoji) > emojiBytes || !utf8.ValidString(emoji) || p.entry.GetHidden() || !r.reactors.Allow(p.entry.GetIdentity()) {
+		return
+	}
+	again := slices.ContainsFunc(r.reactions, func(o *control.Reaction) bool { return o.GetPeer() == string(p.id) && o.GetEmoji() == emoji })
+	if again || len(r.reactions) >= maxReactions {
+		return
+	}
+	r.reactions = append(r.reactions, &control.Reaction{Peer: string(p.id), Emoji: emoji})
+	if len(r.reactions) == 1 {
+		r.after(max(0, reactEvery-time.Since(r.reactedAt)), r.tellReactions)
+	}
+}
+
+func (r *room) tellReactions() {
+	event := &control.Reactions{Reactions: r.reactions}
+	r.reactions, r.reactedAt = nil, time.Now()
+	for _, p := range r.peers {
+		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reactions{Reactions: event}})
+	}
+}
+
+const muteEvery = 200 * time.Millisecond
+
+func (r *room) mute(p *peer, message *control.Mute) {
+	source, ok := sourceOf(message.GetSource())
+	if !ok {
+		return
+	}
+	r.media.SetMuted(p.id, source, message.GetMuted())
+	entry := rosterCopy(p.entry)
+	setMuted(entry, source, message.GetMuted())
+	if !message.GetMuted() {
+		entry.Silenced &^= bitOf(source)
+		p.unmuted |= bitOf(source)
+	}
+	if r.renew(p, entry) {
+		r.tellSoon(p)
+	}
+}
+
+func (r *room) renew(p *peer, entry *control.Peer) bool {
+	if sameEntry(entry, p.entry) {
+		return false
+	}
+	if entry.GetSilenced() != p.entry.GetSilenced() && p.connection != nil {
+		p.connection.uplink.silence(entry.GetSilenced())
+	}
+	p.entry = entry
+	return true
+}
+
+func (r *room) rename(p *peer, name string) {
+	entry := rosterCopy(p.entry)
+	entry.Name = name
+	if name != "" && utf8.ValidString(name) && entryFits(entry) && r.renew(p, entry) {
+		r.tellSoon(p)
+	}
+}
+
+// tellSoon tells the others of an entry at once, or what it is at the end of muteEvery.
+func (r *room) tellSoon(p *peer) {
+	if p.telling {
+		return
+	}
+	wait := muteEvery - time.Since(p.toldAt)
+	if wait <= 0 {
+		r.tell(p)
+		return
+	}
+	p.telling = true
+	r.after(wait, func() {
+		p.telling = false
+		if !p.gone.Load() && (p.told == nil || !sameEntry(p.told, p.entry)) {
+			r.tell(p)
+		}
+	})
+}
+
+func (r *room) tell(p *peer) {
+	p.told, p.toldAt = p.entry, time.Now()
+	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
+}
+
+const (
+	askUnmuteEvery = 10 * time.Second
+	// More changes are told as one roster, or a large room's outboxes would overflow.
+	manyChanges = 16
+)
+
+func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply) {
+	all := m.GetPeer() == "" && m.GetIdentity() == ""
+	var changed []*peer
+	for id, p := range r.peers {
+		meant := string(id) == m.GetPeer() || m.GetIdentity() != "" && p.entry.GetIdentity() == m.GetIdentity() || all && string(id) != m.GetByPeer()
+		if !meant || p.entry.GetHidden() {
+			continue
+		}
+		if m.GetAct() == control.Act_ACT_ASK_UNMUTE && !r.askToUnmute(p, m) {
+			reply.TooSoon = append(reply.TooSoon, string(id))
+			continue
+		}
+		reply.Done = append(reply.Done, string(id))
+		if m.GetAct() == control.Act_ACT_MUTE && r.muteBy(p, m) || r.judge(p, m.GetAct()) {
+			changed = append(changed, p)
+		}
+	}
+	r.log.Info("people moderated", "act", m.GetAct().String(), "by", m.GetByPeer(), "peers", len(reply.GetDone()), "changed", len(changed))
+	if len(changed) > manyChanges {
+		r.tellRoster(changed)
+		return
+	}
+	for _, p := range changed {
+		r.tell(p)
+	}
+}
+
+// judge reports whether hand or grant changed.
+func (r *room) judge(p *peer, act control.Act) bool {
+	entry := rosterCopy(p.entry)
+	switch act {
+	case control.Act_ACT_LOWER_HAND:
+		entry.HandRaisedUnixMs = 0
+		p.judged = true
+	case control.Act_ACT_GRANT:
+		r.setGrant(entry, true)
+	case control.Act_ACT_GIVE_UP:
+		r.setGrant(entry, false)
+	case control.Act_ACT_MUTE, control.Act_ACT_ASK_UNMUTE, control.Act_ACT_UNSPECIFIED:
+		return false
+	}
+	return r.renew(p, entry)
+}
+
+// setGrant gives or takes back the grant of an entry that nobody has yet, later than any former change.
+func (r *room) setGrant(entry *control.Peer, moderator bool) {
+	entry.Moderator, entry.GrantJudgedUnixMs = moderator, max(time.Now().UnixMilli(), entry.GetGrantJudgedUnixMs()+1)
+	id := forward.PeerID(entry.GetId())
+	if moderator {
+		delete(r.demoted, id)
+	} else if len(r.demoted) < maxRemoved {
+		r.demoted[id] = entry.GetGrantJudgedUnixMs()
+	}
+}
+
+// muteBy mutes for a moderator; only the peer itself unmutes.
+func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
+	source, _ := sourceOf(m.GetSource())
+	entry := rosterCopy(p.entry)
+	if setMuted(entry, source, true); sameEntry(entry, p.entry) {
+		return false // already muted
+	}
+	setSilenced(entry, source)
+	p.judged = true
+	r.renew(p, entry)
+	r.tellSilenced(p, source, m.GetBy())
+	return true
+}
+
+func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
+	r.media.SetMuted(p.id, source, true)
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sourceProto(source), By: by}}})
+}
+
+// askToUnmute is false for who was just asked.
+func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
+	now := time.Now()
+	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < askUnmuteEvery {
+		return false
+	}
+	p.askedAt = now
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_UnmuteAsked{UnmuteAsked: &control.UnmuteAsked{Source: m.GetSource(), By: m.GetBy()}}})
+	return true
+}
+
+func (r *room) tellRoster(changed []*peer) {
+	for _, p := range changed {
+		p.told, p.toldAt = p.entry, time.Now()
+	}
+	r.seq++
+	shown := &control.Roster{Peers: r.rosterFor(nil)}
+	for _, p := range r.peers {
+		roster := shown
+		if p.entry.GetHidden() {
+			roster = &control.Roster{Peers: r.rosterFor(p)}
+		}
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Roster{Roster: roster}})
+	}
+}
+
+// removeWhere also removes who is only expected, and refuses them later.
+func (r *room) removeWhere(peer, identity string) []string {
+	var found []string
+	for id, p := range r.peers {
+		if string(id) != peer && (identity == "" || p.entry.GetIdentity() != identity) {
+			continue
+		}
+		if len(r.removed) < maxRemoved {
+			r.removed[id] = true
+		}
+		if p.outbox != nil {
+			p.outbox.end(r.event(removedRefusal().event()))
+		}
+		r.remove(p, "removed by an operator")
+		r.log.Info("peer removed by an operator", "peer", string(id), "identity", p.entry.GetIdentity())
+		found = append(found, string(id))
+	}
+	return found
+}
+
+func removedRefusal() *refusal {
+	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
+}
+
+func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

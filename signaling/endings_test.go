@@ -3,6 +3,7 @@ package signaling
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,8 +81,8 @@ func TestALeaveIsNotedWhenTheStoreIsBack(t *testing.T) {
 	ada.closed()
 	r.placer.noting(nil)
 	testkit.Eventually(t, "the note", func() bool {
-		texts, err := r.placer.Notes(t.Context(), "lobby", noteEnded+string(joined.Peer))
-		return err == nil && texts[0] == whyLeft
+		texts, err := r.placer.Notes(t.Context(), "lobby", "ended/"+string(joined.Peer))
+		return err == nil && texts[0] == "left"
 	})
 	e.refused(joined.Resume, 2, wire.CodeResumeExpired)
 }
@@ -134,7 +135,7 @@ func TestARemovalOutlivesTheStoresMemory(t *testing.T) {
 	r.placer.mu.Lock()
 	clear(r.placer.notes)
 	r.placer.mu.Unlock()
-	e.rewriteRemovals(t.Context())
+	e.endings.RewriteRemovals(t.Context())
 	other.refused(joined.Resume, 2, wire.CodeKicked)
 }
 
@@ -201,8 +202,8 @@ func TestWhoIsJudgedMayChangeItsName(t *testing.T) {
 func TestASessionThatMissedItsRemovalIsFound(t *testing.T) {
 	r, one, two, e := lobbyAndSpare(t)
 	eve, joined := e.join("lobby", "Eve")
-	note := removalFrom("lobby", "eve", "", []removedPeer{{Peer: string(joined.Peer)}}, time.Now())
-	if err := r.placer.Note(t.Context(), note.room, note.notes, time.Hour); err != nil {
+	notes := map[string]string{"ended/" + string(joined.Peer): "removed", "removed/eve": strconv.FormatInt(time.Now().UnixMilli(), 10)}
+	if err := r.placer.Note(t.Context(), "lobby", notes, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	one.stop()
@@ -282,21 +283,11 @@ func TestEndingsHoldThoughTheStoresClockWasAhead(t *testing.T) {
 			r.placer.setClock(0)
 			e.remove("room=lobby&identity=mallory", admin)
 			e.refused(mallory, 2, wire.CodeKicked)
-			if ahead > endingLife {
+			if ahead > access.ResumeLife {
 				c, again := e.join("lobby", "Eve")
 				_ = c.conn.CloseNow()
 				e.resume(again.Resume, 2)
 			}
 		})
-	}
-}
-
-func TestLeavesAreNotedNoLongerThanTheirTokensLast(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	for until, want := range map[time.Duration]time.Duration{time.Hour: time.Hour + time.Minute, 100 * time.Hour: endingLife} {
-		got := leaveOf(access.Session{Room: "r", Peer: "p", Until: now.Add(until).Unix()}, now)
-		if got.until.Sub(now) != want || got.room != "r" || got.notes[noteEnded+"p"] != whyLeft {
-			t.Errorf("a session that may be resumed for %v is noted as %+v, want for %v", until, got, want)
-		}
 	}
 }

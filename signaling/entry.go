@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -194,7 +195,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 	opening := s.opening(pin.Pin{})
 	verdict := make(chan error, 1)
 	if s.resumes { // new sessions cannot be over
-		s.work(func() { verdict <- s.server.ended(ctx, s.who) })
+		s.work(func() { verdict <- s.server.endings.Ended(ctx, s.who) })
 	} else {
 		verdict <- nil
 	}
@@ -208,7 +209,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, ctx.Err()
 	}
 	switch {
-	case over(err):
+	case endings.Over(err):
 		return nil, err
 	case err != nil:
 		s.unjudged = true
@@ -362,7 +363,8 @@ func (s *session) stands(ctx context.Context) (stands bool, err error) {
 }
 
 func (s *session) beginInNoRoom() {
-	s.server.noRooms.add(s)
+	s.roomless = &endings.Connection{Who: s.who, End: s.tryExpel}
+	s.server.endings.Watch(s.roomless)
 	s.appear()
 	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: s.mayMessage()})
 	s.openMessages()

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -115,8 +116,8 @@ func codeOf(err error) wire.Code {
 	}{
 		{errResumeExpired, wire.CodeResumeExpired},
 		{errWithdrawn, wire.CodeResumeExpired},
-		{errLeft, wire.CodeResumeExpired},
-		{errKicked, wire.CodeKicked},
+		{endings.ErrLeft, wire.CodeResumeExpired},
+		{endings.ErrKicked, wire.CodeKicked},
 		{errTurnedAway, wire.CodeTurnedAway},
 		{access.ErrExpired, wire.CodeTokenExpired},
 		{access.ErrForged, wire.CodeBadToken},
@@ -155,7 +156,7 @@ func codeOf(err error) wire.Code {
 
 // codeOfType is empty for errors told by value.
 func codeOfType(err error) wire.Code {
-	if errors.Is(err, errRemovedUser) {
+	if errors.Is(err, endings.ErrRemovedUser) {
 		return wire.CodeKicked
 	}
 	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {

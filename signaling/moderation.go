@@ -82,10 +82,10 @@ type removalAnswer struct {
 
 // The note comes first: a session between nodes reads it on arrival.
 func (s *Server) removeAndNote(ctx context.Context, request *control.RemoveRequest) removalAnswer {
-	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
-	first := s.noteRemoval(ctx, removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
+	room := ring.RoomID(request.GetRoom())
+	first := s.endings.Removed(ctx, room, request.GetIdentity(), request.GetPeer())
 	answer := s.removeEverywhere(ctx, request)
-	second := s.noteRemoval(ctx, removalFrom(room, "", "", answer.Removed, now))
+	second := s.endings.Removed(ctx, room, "", each(answer.Removed, func(p removedPeer) string { return p.Peer })...)
 	answer.Recorded = first == nil && second == nil
 	if len(answer.Removed) > 0 {
 		s.log.Info("people removed from a room", "room", request.GetRoom(), "peers", len(answer.Removed))

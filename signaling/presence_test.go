@@ -287,11 +287,7 @@ func TestConnectionsInNoRoomAreEnded(t *testing.T) {
 	if got := hear[*wire.Bye](bob); got.Code != wire.CodeBadToken {
 		t.Errorf("bob hears %+v", got)
 	}
-	testkit.Eventually(t, "all to be forgotten", func() bool {
-		two.noRooms.mu.Lock()
-		defer two.noRooms.mu.Unlock()
-		return len(two.noRooms.all) == 0
-	})
+	testkit.Eventually(t, "all to be forgotten", func() bool { return two.endings.Watched() == 0 })
 }
 
 // Many identities behind one address change whom they watch no faster than they may join.

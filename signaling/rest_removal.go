@@ -3,8 +3,6 @@ package signaling
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -40,10 +38,7 @@ func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
 		return
 	}
-	now := s.parts.Store.Now()
-	err := s.note(r.Context(), endedSessions{room: noRoom, until: time.Now().Add(endingLife), notes: map[string]string{
-		noteRemoved + user: strconv.FormatInt(now.UnixMilli(), 10), noteRemoval: newPeerID(),
-	}})
+	err := s.endings.RemoveUser(r.Context(), user)
 	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
 	writeJSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
 }

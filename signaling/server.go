@@ -36,6 +36,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -157,14 +158,11 @@ type Server struct {
 	pending      *connlimit.Limiter
 	limits       *limits.Limits
 	line         waitlist.List
-	noRooms      noRooms
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 	pathLogs     *loglimit.Limiter
 
-	notes  chan endedSessions
-	kept   keptNotes
-	asking chan struct{} // bounds questions about endings
+	endings *endings.Endings
 
 	ready        atomic.Bool                         // the store was reached once
 	storeReached atomic.Bool                         // by the last ping
@@ -208,8 +206,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
-		notes:        make(chan endedSessions, waitingNotes),
-		asking:       make(chan struct{}, asksOfEndings),
+		endings:      endings.New(endings.Deps{Store: parts.Store, Keys: parts.Keys, Panics: guard, Log: log}),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
 	}
@@ -273,11 +270,10 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchStore(life) })
 	watched.Go(func() { s.watchPins(life) })
-	watched.Go(func() { s.writeNotes(life) })
+	watched.Go(func() { s.endings.Run(life) })
 	watched.Go(func() { s.checkIn(life) })
 	watched.Go(func() { s.countSockets(life) })
 	watched.Go(func() { s.askOwners(life) })
-	watched.Go(func() { s.watchNoRooms(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {

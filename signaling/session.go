@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -48,8 +49,9 @@ type session struct {
 	workers  sync.WaitGroup
 	verdicts chan error
 	unjudge  context.CancelFunc
-	over     <-chan time.Time // of a connection test
-	renew    chan struct{}    // of ICE servers
+	roomless *endings.Connection // nil for a session in a room
+	over     <-chan time.Time    // of a connection test
+	renew    chan struct{}       // of ICE servers
 
 	expected *sfulink.Opening // the attempt that counts
 
@@ -279,12 +281,12 @@ func (s *session) part(ctx context.Context, how ending) {
 	waited := s.waits()
 	s.quit(ctx, how.leave)
 	s.server.hub.leave(s)
-	s.server.noRooms.drop(s)
+	s.server.endings.Forget(s.roomless)
 	s.unjudge()
 	if how.leave && !s.inNoRoom() && !waited {
 		// The session's context may end with the socket.
 		detached := context.WithoutCancel(ctx)
-		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, time.Now())) })
+		s.work(func() { s.server.endings.Left(detached, s.who) })
 	}
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")
@@ -348,11 +350,11 @@ func (s *session) judge(ctx context.Context) {
 	who := s.who // a rename changes it
 	s.work(func() {
 		for tries := 0; ; tries++ {
-			err := s.server.ended(ctx, who)
+			err := s.server.endings.Ended(ctx, who)
 			if err == nil || ctx.Err() != nil {
 				return
 			}
-			if over(err) {
+			if endings.Over(err) {
 				select {
 				case s.verdicts <- err:
 				case <-ctx.Done():

@@ -2,18 +2,14 @@ package signaling
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
-	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -193,41 +189,4 @@ func TestAMediaNodesRefusalOfWhoBrokeItIsFinal(t *testing.T) {
 		}
 	}
 	bob.goesOn()
-}
-
-// notesBreak is a store whose notes break while armed.
-type notesBreak struct {
-	Store
-
-	armed   atomic.Bool
-	written chan ring.RoomID
-}
-
-func (b *notesBreak) Note(_ context.Context, room ring.RoomID, _ map[string]string, _ time.Duration) error {
-	if b.armed.Load() {
-		panic("of a test")
-	}
-	b.written <- room
-	return nil
-}
-
-// TestLoopsOfASignalingNodeSurviveTheirRounds: what broke is given up or done again, the loop goes on.
-func TestLoopsOfASignalingNodeSurviveTheirRounds(t *testing.T) {
-	r := newRig(t)
-	store := &notesBreak{written: make(chan ring.RoomID, 1)}
-	r.prepare = func(s *Server) { store.Store, s.parts.Store = s.parts.Store, store }
-	e := r.signalingNode(nil)
-	store.armed.Store(true)
-	e.notes <- endedSessions{room: "broken", notes: map[string]string{"a": "b"}}
-	testkit.Eventually(t, "the panic is counted", func() bool { return e.panics.Count() == 1 })
-	store.armed.Store(false)
-	e.notes <- endedSessions{room: "whole", notes: map[string]string{"a": "b"}}
-	select {
-	case room := <-store.written:
-		if room != "whole" {
-			t.Errorf("room %s is noted", room)
-		}
-	case <-time.After(generous):
-		t.Error("nothing is noted any more")
-	}
 }

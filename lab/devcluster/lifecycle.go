@@ -115,7 +115,15 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	if err != nil {
 		return Node{}, err
 	}
-	defer s.watchers.Done() // added by reserve: the end waits for this start
+	defer s.watchers.Done()     // added by reserve: the end waits for this start
+	var moved map[string]string // guarded by s.mu
+	c.later = func(r Report) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if moved = r.Addresses; !m.pending {
+			m.seen = moved
+		}
+	}
 	p, err := launch(ctx, s.spawner, c, reportLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +135,9 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	if err != nil {
 		return m.node(), fmt.Errorf("start %s: %w\n%s", name, err, lastLines(m.log.text(), 5))
 	}
-	m.seen = p.report.Addresses
+	if m.seen = p.report.Addresses; moved != nil {
+		m.seen = moved
+	}
 	s.watchers.Go(func() { s.watch(m, p) })
 	if s.ending {
 		go p.end(endLimit)

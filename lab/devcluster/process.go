@@ -36,7 +36,8 @@ type command struct {
 	space  string // the network namespace; empty = ours
 	args   []string
 	env    []string
-	stderr io.Writer // must not block for long
+	stderr io.Writer    // must not block for long
+	later  func(Report) // for every report after the first; may be nil
 }
 
 // launch waits for the report. After an error the returned process, if any, has ended.
@@ -59,7 +60,7 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 	}
 	p := &process{pid: cmd.Process.Pid, cmd: cmd, pipe: stdin, ended: make(chan struct{})}
 	reports := make(chan Report, 1)
-	go p.wait(stdout, reports)
+	go p.wait(stdout, reports, c.later)
 	return p, p.awaitReport(ctx, reports, limit)
 }
 
@@ -68,16 +69,26 @@ func foreignEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "HOLDFAST_") })
 }
 
-func (p *process) wait(stdout io.Reader, reports chan<- Report) {
+// wait reads reports until the process ends. A node that begins anew within its process, with a higher boot id, reports once more,
+// because it listens at other ports.
+func (p *process) wait(stdout io.Reader, reports chan<- Report, later func(Report)) {
 	defer close(p.ended)
-	lines := bufio.NewReader(stdout)
-	if line, err := lines.ReadBytes('\n'); err == nil {
+	first := true
+	for lines := bufio.NewReader(stdout); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
 		var r Report
-		if json.Unmarshal(line, &r) == nil {
+		switch {
+		case json.Unmarshal(line, &r) != nil:
+		case first:
+			first = false
 			reports <- r
+		case later != nil:
+			later(r)
 		}
 	}
-	_, _ = io.Copy(io.Discard, lines)
 	err := p.cmd.Wait()
 	p.how = p.cmd.ProcessState.String()
 	if err != nil && p.how == "" {

@@ -24,14 +24,24 @@ func (s *Supervisor) waitReady(ctx context.Context) error {
 func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	switch n.Role {
 	case RoleSFU:
-		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return s.checkSeen(ctx, c, n) })
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return s.checkSeen(ctx, c, s.now(n)) })
 	case RoleSignaling:
-		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, readiness.Path) })
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, s.now(n), readiness.Path) })
 	case RoleFront:
 		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/") })
 	case RoleStore, RoleSentinel:
 	}
 	return nil
+}
+
+// now is the node with its present addresses.
+func (s *Supervisor) now(n Node) Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, err := s.find(n.Name); err == nil {
+		return m.node()
+	}
+	return n
 }
 
 func poll(ctx context.Context, what string, check func(context.Context, *http.Client) error) error {

@@ -1,8 +1,9 @@
 package forward
 
 import (
-	"maps"
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -101,12 +102,6 @@ func (r *Room) tellMoved(sub *subscriber) bool {
 	return true
 }
 
-func (s *Slot) told() Entry {
-	e := s.entry
-	e.Paused = s.paused && e.Peer != ""
-	return e
-}
-
 func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 	slots := sub.slots
 	if !all {
@@ -194,43 +189,215 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	return d, true
 }
 
-func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
-	if p.looked != look {
-		p.looked, p.whole = look, p.whole[:0]
-		for _, l := range p.layers {
-			p.whole = l.choices(p.whole, now)
-		}
-		p.rungs = withTemporal(p.rungs[:0], ladder(p.whole))
-		p.place()
-	}
-	return p.rungs
-}
-
 // wish is an entry's rank in the page's order, and the wanted height.
 type wish struct {
 	rank, height int
 	hidden       bool
 }
 
-// Without a view the lowest layer is wanted. Sound is never hidden.
-func (sub *subscriber) wanted(e Entry) wish {
-	if !sub.hasView || e.Kind != KindVideo {
-		return wish{}
+func (r *Room) rank() {
+	for _, k := range []*ranking{&r.sounds, &r.pictures} {
+		k.arrived, k.shared, k.spoken, k.speaking = k.arrived[:0], k.shared[:0], k.spoken[:0], 0
 	}
-	for i, w := range sub.wants {
-		if w.Peer == e.Peer && w.Source == e.Source {
-			return wish{rank: i, height: w.Height, hidden: w.hidden()}
+	for i, p := range r.publications {
+		p.arrival = i
+		if len(p.layers) == 0 {
+			continue
 		}
+		p.speaking, p.lastSpoke = false, time.Time{}
+		if v := r.speakers.voices[p.key.peer]; v != nil {
+			p.speaking, p.lastSpoke = v.speaking, v.lastSpoke
+		}
+		r.ranking(p.kind).add(p)
 	}
-	return wish{rank: len(sub.wants)}
+	for _, k := range []*ranking{&r.sounds, &r.pictures} {
+		slices.SortFunc(k.spoken, func(a, b *publication) int {
+			return cmp.Or(comparePlaces(a, b), cmp.Compare(a.arrival, b.arrival))
+		})
+	}
 }
 
-func (r *Room) expireHolds(now time.Time) {
-	for _, sub := range r.subscribers {
-		before := len(sub.holds)
-		maps.DeleteFunc(sub.holds, func(_ trackKey, until time.Time) bool { return !until.After(now) })
-		if len(sub.holds) != before {
-			sub.changed = true
+func (r *Room) ranking(kind Kind) *ranking {
+	if kind == KindAudio {
+		return &r.sounds
+	}
+	return &r.pictures
+}
+
+func (r *Room) mark() uint64 {
+	r.lastMark++
+	return r.lastMark
+}
+
+func (r *Room) shown(s *Slot) *publication {
+	if s.entry.Peer == "" {
+		return nil
+	}
+	if p := s.source; p == nil || p.gone {
+		s.source = r.sources[s.entry.key()]
+	}
+	return s.source
+}
+
+// The publisher of a picture that somebody lacks may have another codec.
+func (r *Room) compareCodecs(now time.Time) {
+	list := r.pictures.arrived
+	for range min(lacksPerLook, len(list)) {
+		r.compared++
+		p := list[r.compared%len(list)]
+		lacking := r.whoLacks(p)
+		p.lacked = lacking != nil
+		if p.lacked && r.cfg.OnStarved != nil && now.Sub(p.lackTold) >= starvedEvery {
+			p.lackTold = now
+			r.cfg.OnStarved(Starved{Subscriber: lacking.peer, Publisher: p.key.peer, Source: p.key.source, Heard: true, LacksCodec: true})
 		}
+	}
+	r.tellLacks()
+}
+
+func (r *Room) whoLacks(p *publication) *subscriber {
+	for _, sub := range r.subscribers {
+		if sub.doesLack(p) {
+			return sub
+		}
+	}
+	return nil
+}
+
+func (r *Room) tellLacks() {
+	r.lacked = r.lacked[:0]
+	for _, p := range r.pictures.arrived {
+		if p.lacked {
+			r.lacked = append(r.lacked, p)
+		}
+	}
+	for _, sub := range r.subscribers {
+		var lacks []Lack
+		for _, p := range r.lacked {
+			if sub.doesLack(p) && len(lacks) < maxLacks {
+				lacks = append(lacks, Lack{p.key.peer, p.key.source, strings.TrimPrefix(p.layers[0].cfg.Codec.MimeType, "video/")})
+			}
+		}
+		if slices.Equal(lacks, sub.lacks) {
+			continue
+		}
+		sub.lacks = lacks
+		r.mu.Lock()
+		r.lacks[sub.peer] = lacks
+		r.mu.Unlock()
+		if r.cfg.OnSlots != nil {
+			r.cfg.OnSlots(sub.peer)
+		}
+	}
+}
+
+const (
+	lacksPerLook = 8
+	maxLacks     = 64
+)
+
+// Lack is a picture whose codec a subscriber lacks.
+type Lack struct {
+	Peer   PeerID
+	Source Source
+	Codec  string // "H264"
+}
+
+// restrain removes what is above the room's level.
+func (r *Room) restrain(demands []demand) (held bool) {
+	level := r.Level()
+	if level == AllLevels && r.adding == nil {
+		return false
+	}
+	slices.SortStableFunc(demands, screensFirst)
+	for i := range demands {
+		d := &demands[i]
+		least := min(Level(i)+1, LowestLevels)
+		if d.screen {
+			least = 1
+		}
+		allowed := -1
+		for rung := range d.chosen + 1 {
+			at := least
+			if rung > 0 {
+				at = max(at, d.layers[rung].level)
+			}
+			if at <= level {
+				allowed = rung
+			}
+			if r.adding != nil && d.measured(rung) {
+				r.adding.Steps[at] += d.cost(rung)
+			}
+		}
+		for rung := 0; r.adding != nil && rung <= allowed; rung++ {
+			if d.measured(rung) {
+				r.adding.Aimed += d.cost(rung)
+			} else {
+				r.adding.Guessed += d.cost(rung)
+			}
+		}
+		d.restrained = allowed < d.chosen
+		held = held || d.restrained
+		d.chosen = allowed
+	}
+	return held
+}
+
+func (r *Room) addUp(look func()) {
+	var sum Demand
+	r.adding = &sum
+	defer func() {
+		r.adding = nil
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.wants = sum
+	}()
+	look()
+}
+
+func (r *Room) rests(s *Slot) bool {
+	v := r.speakers.voices[s.entry.Peer]
+	return s.moved || s.entry.Source != SourceScreenAudio && (v == nil || !v.speaking)
+}
+
+func (r *Room) feed(now time.Time) {
+	for _, sub := range r.subscribers {
+		for _, s := range sub.slots {
+			if !r.starves(sub, s) {
+				s.starvation = starvation{}
+				continue
+			}
+			if s.starvation.since.IsZero() {
+				s.starvation.since = now
+			}
+			if now.Sub(s.starvation.since) >= starvedAfter && now.Sub(s.starvation.told) >= starvedEvery {
+				r.starved(sub, s, now)
+			}
+		}
+	}
+}
+
+func (r *Room) starves(sub *subscriber, s *Slot) bool {
+	if s.cfg.Kind != KindVideo || !s.ready || s.entry.Peer == "" || s.paused || s.current != nil {
+		return false
+	}
+	p := r.shown(s)
+	return !sub.wanted(s.entry).hidden && (p == nil || !p.muted)
+}
+
+func (r *Room) starved(sub *subscriber, s *Slot, now time.Time) {
+	told := Starved{Subscriber: sub.peer, Mid: s.cfg.Mid, Publisher: s.entry.Peer, Source: s.entry.Source}
+	if s.target != nil && s.target.alive(now) {
+		told.Heard = true
+		s.target.shunnedUntil = now.Add(shunned)
+		r.layersChanged = true
+	}
+	if s.starvation.told.IsZero() {
+		r.log.Warn("a slot has no picture", "subscriber", string(told.Subscriber), "mid", told.Mid, "publisher", string(told.Publisher),
+			"source", string(told.Source), "waits_for", r.waits(sub, s, now))
+	}
+	s.starvation.told = now
+	if r.cfg.OnStarved != nil {
+		r.cfg.OnStarved(told)
 	}
 }

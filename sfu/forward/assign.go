@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-type trackKey struct {
-	peer   PeerID
-	source Source
-}
-
-func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
-
 const (
 	rankShown  = iota
 	rankHeld   // its publisher is expected back
@@ -254,4 +247,34 @@ func (a *assignment) show(s *Slot, key trackKey, p *publication) {
 	s.moved, a.sub.moved = true, true
 }
 
-func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }
+func besideSound(s *Slot, key trackKey) bool {
+	return key.source.Kind() == KindVideo && s.beside != nil && s.beside.entry.key() == key.soundOf()
+}
+
+func spare(s *Slot, key trackKey) bool { return key.source == SourceScreen && s.beside == nil }
+
+func anywhere(*Slot, trackKey) bool { return true }
+
+// pair swaps sound into the slot beside its owner's picture, where nobody hears the move.
+func (a *assignment) pair(r *Room, sub *subscriber) {
+	a.room, a.sub = r, sub
+	sub.apart = false
+	slots := sub.sounds.slots
+	for i, left := 0, len(slots); i < len(slots) && left > 0; {
+		s := slots[i]
+		to := sub.heardBeside(s.entry)
+		switch {
+		case to == nil || to == s:
+			i++
+		case r.rests(s) && r.rests(to):
+			here, there := r.shown(s), r.shown(to)
+			key := s.entry.key()
+			a.show(s, to.entry.key(), there)
+			a.show(to, key, here)
+			left-- // the other one came
+		default:
+			sub.apart = true
+			i++
+		}
+	}
+}

@@ -159,15 +159,3 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	}
 	m.bytes = 0
 }
-
-// bits is per second, assumed until measured.
-func (l *Layer) bits() uint64 {
-	if l.rate.known {
-		return uint64(l.rate.bits)
-	}
-	if l.cfg.Kind == KindAudio {
-		return 60_000
-	}
-	height := cmp.Or(l.height, assumedHeight(l.cfg.RID))
-	return uint64(height) * uint64(height) * assumedBits
-}

@@ -71,5 +71,3 @@ func formats(codecs []Codec) []string {
 	}
 	return list
 }
-
-func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }

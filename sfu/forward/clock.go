@@ -14,18 +14,6 @@ func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
 
-// wall is t by a wall clock that nobody sets: the machine's as it was when the room began, and from there the monotonic one.
-func (r *Room) wall(t time.Time) time.Time { return r.begun.Round(0).Add(t.Sub(r.begun)) }
-
-// RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
-// 1/65536 s. False: impossible values.
-func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
-	const most = 10 * time.Second
-	units := uint32(ntpTime(r.wall(arrived))>>16) - lsr - delay
-	rtt := time.Duration(units) * time.Second >> 16
-	return rtt, rtt < most
-}
-
 type peerClock struct {
 	known  bool
 	offset time.Duration // ours minus theirs

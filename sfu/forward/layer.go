@@ -1,12 +1,12 @@
 package forward
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 // Codec is one of a negotiated m-line.
@@ -264,4 +264,102 @@ func (l *Layer) removeSlot(s *Slot) {
 	if i := slices.Index(l.slots, s); i >= 0 {
 		l.slots = slices.Delete(l.slots, i, i+1)
 	}
+}
+
+// bits is per second, assumed until measured.
+func (l *Layer) bits() uint64 {
+	if l.rate.known {
+		return uint64(l.rate.bits)
+	}
+	if l.cfg.Kind == KindAudio {
+		return 60_000
+	}
+	height := cmp.Or(l.height, assumedHeight(l.cfg.RID))
+	return uint64(height) * uint64(height) * assumedBits
+}
+
+func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
+	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
+	d := &l.described
+	if d.structure == nil || d.structure.SpatialLayers() == 1 || d.active == 0 {
+		return append(to, whole)
+	}
+	for spatial := range uint8(d.structure.SpatialLayers()) {
+		target, ok := d.target(spatial, allTemporal)
+		if !ok {
+			continue
+		}
+		c := whole
+		c.spatial = spatial
+		if c.height = d.structure.Resolution(int(spatial)).Height; c.height == 0 {
+			c.height = assumedHeight(c.rid) >> (d.structure.SpatialLayers() - 1 - int(spatial))
+		}
+		c.bits = uint64(c.height) * uint64(c.height) * assumedBits
+		if d.rates[target].known {
+			c.bits = uint64(d.rates[target].bits)
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+func (l *Layer) forwardHeld() {
+	shards := len(l.room.cfg.Batchers)
+	if shards > 0 {
+		equalise(l.held)
+	}
+	if shards > 1 && len(l.slots) >= shardSlots {
+		l.room.forwardInShards(l)
+	} else {
+		for _, s := range l.slots {
+			for _, p := range l.held {
+				s.pass(p)
+			}
+		}
+	}
+	l.dropHeld()
+}
+
+func (l *Layer) dropHeld() {
+	for i, p := range l.held {
+		p.Release()
+		l.held[i] = nil
+	}
+	l.held = l.held[:0]
+}
+
+// takes also parses redundancy.
+func (l *Layer) takes(p *Packet) (ok bool) {
+	p.redundancy = parse.Redundancy{}
+	switch {
+	case p.header.PayloadType == l.cfg.Codec.PayloadType:
+		return true
+	case l.cfg.REDPayloadType == 0 || p.header.PayloadType != l.cfg.REDPayloadType:
+		return false
+	case p.empty():
+		return true
+	}
+	p.redundancy, ok = parse.ReadRedundancy(p.payload(), l.cfg.Codec.PayloadType)
+	return ok
+}
+
+func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
+
+// highestTemporal is the highest worth leaving out; 0: none.
+func (l *Layer) highestTemporal() uint8 {
+	for i := len(l.upper) - 1; i >= 0; i-- {
+		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
+			return uint8(i + 1)
+		}
+	}
+	return 0
+}
+
+// bitsUpTo is per second.
+func (l *Layer) bitsUpTo(highest uint8) uint64 {
+	bits := l.rate.bits
+	for i := int(highest); i < len(l.upper); i++ {
+		bits -= l.upper[i].bits
+	}
+	return uint64(max(bits, 0))
 }

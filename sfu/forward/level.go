@@ -3,7 +3,6 @@ package forward
 import (
 	"cmp"
 	"math"
-	"slices"
 )
 
 // Level limits a room's pictures while its node is short of egress; 0 is sound alone. Cameras' higher layers go first,
@@ -43,23 +42,6 @@ func (d *Demand) UpTo(level Level) uint64 {
 	return sum
 }
 
-// Demand is at most lookInterval old.
-func (r *Room) Demand() Demand {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.wants
-}
-
-// Level is the last one that was set.
-func (r *Room) Level() Level { return Level(r.level.Load()) }
-
-// SetLevel does not block.
-func (r *Room) SetLevel(level Level) {
-	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon anyway
-	}
-}
-
 // before is the last place, below 0 for none.
 func levelOf(bits uint64, screen bool, before int) Level {
 	first, n := cameraLevels, Levels-cameraLevels
@@ -71,63 +53,6 @@ func levelOf(bits uint64, screen bool, before int) Level {
 		return Level(before)
 	}
 	return Level(first + int(min(max(at, 0), float64(n-1))))
-}
-
-// A level is never below that of the rung before.
-func (p *publication) place() {
-	if len(p.levels) != len(p.rungs) {
-		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
-	}
-	screen, least := p.key.source == SourceScreen, Level(0)
-	for i := range p.rungs {
-		if i == 0 {
-			continue
-		}
-		own := levelOf(p.rungs[i].bits, screen, p.levels[i])
-		p.levels[i] = int(own)
-		least = max(least, own)
-		p.rungs[i].level = least
-	}
-}
-
-// restrain removes what is above the room's level.
-func (r *Room) restrain(demands []demand) (held bool) {
-	level := r.Level()
-	if level == AllLevels && r.adding == nil {
-		return false
-	}
-	slices.SortStableFunc(demands, screensFirst)
-	for i := range demands {
-		d := &demands[i]
-		least := min(Level(i)+1, LowestLevels)
-		if d.screen {
-			least = 1
-		}
-		allowed := -1
-		for rung := range d.chosen + 1 {
-			at := least
-			if rung > 0 {
-				at = max(at, d.layers[rung].level)
-			}
-			if at <= level {
-				allowed = rung
-			}
-			if r.adding != nil && d.measured(rung) {
-				r.adding.Steps[at] += d.cost(rung)
-			}
-		}
-		for rung := 0; r.adding != nil && rung <= allowed; rung++ {
-			if d.measured(rung) {
-				r.adding.Aimed += d.cost(rung)
-			} else {
-				r.adding.Guessed += d.cost(rung)
-			}
-		}
-		d.restrained = allowed < d.chosen
-		held = held || d.restrained
-		d.chosen = allowed
-	}
-	return held
 }
 
 // The first half second's assumed rate may be far too high.
@@ -145,16 +70,4 @@ func screensFirst(a, b demand) int {
 	default:
 		return 1
 	}
-}
-
-func (r *Room) addUp(look func()) {
-	var sum Demand
-	r.adding = &sum
-	defer func() {
-		r.adding = nil
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.wants = sum
-	}()
-	look()
 }

@@ -1,74 +1,12 @@
 package forward
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
-
-// publication is one source of one peer.
-type publication struct {
-	key    trackKey
-	kind   Kind
-	layers []*Layer // none: muted before it began, or gone
-	muted  bool
-	gone   bool
-
-	arrival   int
-	speaking  bool
-	lastSpoke time.Time
-
-	present, chosen uint64
-	choice          int
-
-	lacked   bool
-	lackTold time.Time // when the publisher was told
-
-	looked uint64
-	rungs  []layerChoice
-	whole  []layerChoice // with all temporal layers
-	levels []int
-}
-
-type subscriber struct {
-	peer    PeerID
-	slots   []*Slot
-	wants   []Want
-	hasView bool
-	changed bool
-	apart   bool // hears a speaker in another stream than it sees
-	moved   bool // differs from what was told
-
-	sounds, pictures group
-
-	budget uint64 // bits per second, 0: unlimited
-	pace   pacer
-	short  uint64 // bits per second without a budget; 0: the budget suffices
-
-	lacks []Lack
-
-	roundTrip time.Duration // 0: unknown
-
-	asks map[trackKey]keyframeBudget
-
-	// remembered is what a mid's absent slot shows.
-	remembered map[string]Entry
-	// holds has when an absent publisher's place lapses.
-	holds map[trackKey]time.Time
-}
-
-type group struct {
-	slots  []*Slot
-	scarce bool // more candidates than slots
-}
-
-func (sub *subscriber) group(kind Kind) *group {
-	if kind == KindAudio {
-		return &sub.sounds
-	}
-	return &sub.pictures
-}
 
 const maxRemembered = 256
 
@@ -108,22 +46,6 @@ func (r *Room) clock(peer PeerID) *peerClock {
 		r.clocks[peer] = c
 	}
 	return c
-}
-
-func (sub *subscriber) setTable(table []Entry, until time.Time) {
-	for _, e := range table[:min(len(table), maxRemembered)] {
-		sub.remembered[e.Mid] = e
-		if e.Peer != "" {
-			sub.holds[e.key()] = until
-		}
-		for _, s := range sub.slots {
-			if s.cfg.Mid == e.Mid && s.cfg.Kind == e.Kind {
-				s.entry = e
-				s.entry.Paused = false
-				s.source = nil
-			}
-		}
-	}
 }
 
 func (r *Room) takeLayer(l *Layer) {
@@ -184,10 +106,6 @@ func (r *Room) dropLayer(l *Layer) {
 			sub.holds[pub.key] = until
 		}
 	}
-}
-
-func (sub *subscriber) shows(key trackKey) bool {
-	return slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.entry.Peer != "" && s.entry.key() == key })
 }
 
 func (r *Room) takeSlot(s *Slot) {
@@ -253,4 +171,60 @@ func (r *Room) dropSlot(s *Slot) {
 		sub.remembered[s.cfg.Mid] = s.entry
 	}
 	sub.changed = true
+}
+
+// hold takes over the reference.
+func (r *Room) hold(p *Packet) {
+	l := p.layer
+	if l.cfg.Kind != KindVideo {
+		for _, s := range l.slots {
+			s.forward(p)
+		}
+		p.Release()
+		return
+	}
+	l.held = append(l.held, p)
+	switch {
+	case p.header.Marker || len(l.held) == holdPackets:
+		l.forwardHeld()
+		r.holding.remove(l)
+	case len(l.held) == 1:
+		r.holding.layers = append(r.holding.layers, l)
+		if len(r.holding.layers) == 1 {
+			r.holding.timer.Reset(holdTime)
+		}
+	}
+}
+
+func (r *Room) letGo(now time.Time) {
+	h := &r.holding
+	for len(h.layers) > 0 {
+		l := h.layers[0]
+		if wait := holdTime - now.Sub(l.held[0].arrived); wait > 0 {
+			h.timer.Reset(wait)
+			return
+		}
+		r.handling = l
+		l.forwardHeld()
+		h.remove(l)
+	}
+}
+
+func (r *Room) expireHolds(now time.Time) {
+	for _, sub := range r.subscribers {
+		before := len(sub.holds)
+		maps.DeleteFunc(sub.holds, func(_ trackKey, until time.Time) bool { return !until.After(now) })
+		if len(sub.holds) != before {
+			sub.changed = true
+		}
+	}
+}
+
+// rearrange chooses layers while the keyframe is at hand.
+func (r *Room) rearrange(l *Layer, now time.Time) {
+	r.layersChanged = true
+	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
+		l.described.arranged = now
+		r.arrange(now)
+	}
 }

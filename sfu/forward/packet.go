@@ -4,9 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 const packetCapacity = 1500
@@ -66,4 +65,31 @@ func newPacketPool() *sync.Pool {
 	pool := &sync.Pool{}
 	pool.New = func() any { return &Packet{pool: pool} }
 	return pool
+}
+
+// payloadFor leaves redundancy out unless negotiated.
+func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
+	payload = p.payload()
+	switch {
+	case p.redundancy.Blocks == 0:
+		return payload, to.media
+	case to.red == 0:
+		return payload[p.redundancy.Newest:], to.media
+	}
+	p.redundancy.SetPayloadTypes(payload, to.media)
+	return payload, to.red
+}
+
+func (p *Packet) empty() bool { return p.header.PayloadStart == p.header.PayloadEnd }
+
+func (p *Packet) incoming() incoming {
+	return incoming{
+		sequence:  p.sequence,
+		timestamp: p.header.Timestamp,
+		pictureID: p.picture.PictureID,
+		tl0:       p.picture.TL0,
+		frame:     p.frame.Number,
+		empty:     p.empty(),
+		gapless:   p.layer.codec == parse.VP8,
+	}
 }

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -9,9 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 // Batcher gathers what is written between Begin and End into few system calls, for one goroutine at a time.
@@ -292,4 +292,161 @@ func (r *Room) try(task func()) bool {
 	default:
 		return false
 	}
+}
+
+// Stats may be called at any time.
+func (r *Room) Stats() Stats {
+	c := &r.stats
+	var forwarded, egressPackets, egressBytes uint64
+	for i := range c.shards {
+		shard := &c.shards[i]
+		forwarded += shard.forwarded.Load()
+		egressPackets += shard.egressPackets.Load()
+		egressBytes += shard.egressBytes.Load()
+	}
+	return Stats{
+		PacketsIn:        c.packetsIn.Load(),
+		PacketsForwarded: forwarded,
+		Retransmitted:    c.retransmitted.Load(),
+		RetransmitMisses: c.retransmitMisses.Load(),
+		KeyframeRequests: c.keyframeRequests.Load(),
+		ProbePackets:     c.probes.Load(),
+		EgressPackets:    egressPackets,
+		EgressBytes:      egressBytes,
+		Drops: Drops{
+			QueueFull: c.queueFull.Load(),
+			Late:      c.late.Load(),
+			Write:     c.writeErrors.Load(),
+			Malformed: c.malformed.Load(),
+		},
+	}
+}
+
+// Refresh asks for keyframes of slots that show nothing; soon again, it begins them anew.
+func (r *Room) Refresh(peer PeerID, mids []string) {
+	mids = slices.Clone(mids)
+	r.post(func() {
+		sub := r.subscribers[peer]
+		if sub == nil {
+			return
+		}
+		now := time.Now()
+		for _, s := range sub.slots {
+			if slices.Contains(mids, s.cfg.Mid) {
+				s.refresh(now)
+			}
+		}
+		sub.changed = true
+	})
+}
+
+const (
+	refreshEvery = 500 * time.Millisecond
+	refreshAgain = 3 * time.Second
+)
+
+// Lacks returns what OnSlots last told of. Do not change it.
+func (r *Room) Lacks(peer PeerID) []Lack {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lacks[peer]
+}
+
+// Demand is at most lookInterval old.
+func (r *Room) Demand() Demand {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wants
+}
+
+// Level is the last one that was set.
+func (r *Room) Level() Level { return Level(r.level.Load()) }
+
+// SetLevel does not block.
+func (r *Room) SetLevel(level Level) {
+	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
+		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon anyway
+	}
+}
+
+// States waits for the loop; nil once that has ended.
+func (r *Room) States() map[PeerID]PeerState {
+	told := make(chan map[PeerID]PeerState, 1)
+	r.post(func() {
+		defer close(told) // also after a panic
+		told <- r.states(time.Now())
+	})
+	select {
+	case states := <-told:
+		return states
+	case <-r.done:
+		return nil
+	}
+}
+
+func (r *Room) states(now time.Time) map[PeerID]PeerState {
+	states := make(map[PeerID]PeerState, len(r.subscribers))
+	for _, pub := range r.publications {
+		state := states[pub.key.peer]
+		for _, l := range pub.layers {
+			state.Layers = append(state.Layers, LayerState{
+				Source: pub.key.source, RID: l.cfg.RID, SSRC: l.cfg.SSRC, Muted: pub.muted,
+				PacketsIn: l.packets, HeardAt: l.lastHeard, BitsPerSecond: l.bits(), Height: l.height,
+				KeyframesAsked: l.requests.sent, AskedAt: l.requests.last, KeyframesSeen: l.keyframe.Count, SeenAt: l.keyframe.At,
+			})
+		}
+		states[pub.key.peer] = state
+	}
+	for id, sub := range r.subscribers {
+		state := states[id]
+		state.BudgetBitsPerSecond, state.ShortBitsPerSecond = sub.budget, sub.short
+		for _, s := range sub.slots {
+			slot := SlotState{
+				Entry: s.told(), Ready: s.ready, Waits: r.waits(sub, s, now), Target: ridName(s.target), Sent: ridName(s.current),
+				PacketsOut: uint64(s.report.packets), KeyframesAsked: s.keyframesAsked, AskedAt: s.askedAt,
+				KeyframesSent: s.keyframes, SentAt: s.keyframeAt,
+			}
+			if s.target != nil {
+				slot.PacketsIn = s.target.packets
+			}
+			state.Slots = append(state.Slots, slot)
+		}
+		states[id] = state
+	}
+	return states
+}
+
+func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
+	switch {
+	case s.entry.Peer == "":
+		return ""
+	case sub.wanted(s.entry).hidden:
+		return "the page: it hides the picture"
+	case s.paused && s.restrained:
+		return "the node: it is near its ceiling of egress"
+	case s.paused:
+		return fmt.Sprintf("the path: it carries %d bit/s", sub.budget)
+	case s.target == nil:
+		return "the publisher's track"
+	case !s.ready:
+		return "the subscriber's transport"
+	case !s.target.alive(now):
+		return fmt.Sprintf("packets of layer %s", ridName(s.target))
+	case s.current == nil && s.cfg.Kind == KindVideo:
+		return fmt.Sprintf("a keyframe of layer %s", ridName(s.target))
+	default:
+		return ""
+	}
+}
+
+// wall is t by a wall clock that nobody sets: the machine's as it was when the room began, and from there the monotonic one.
+func (r *Room) wall(t time.Time) time.Time { return r.begun.Round(0).Add(t.Sub(r.begun)) }
+
+// RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
+// 1/65536 s. False: impossible values.
+func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
+	const most = 10 * time.Second
+	units := uint32(ntpTime(r.wall(arrived))>>16) - lsr - delay
+	rtt := time.Duration(units) * time.Second >> 16
+	return rtt, rtt < most
 }

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
 
@@ -195,16 +194,136 @@ func (s *Slot) targets() *targeting {
 	return s.targeting
 }
 
-func (p *Packet) empty() bool { return p.header.PayloadStart == p.header.PayloadEnd }
-
-func (p *Packet) incoming() incoming {
-	return incoming{
-		sequence:  p.sequence,
-		timestamp: p.header.Timestamp,
-		pictureID: p.picture.PictureID,
-		tl0:       p.picture.TL0,
-		frame:     p.frame.Number,
-		empty:     p.empty(),
-		gapless:   p.layer.codec == parse.VP8,
+func (s *Slot) pass(p *Packet) {
+	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
+		s.forward(p)
+		return
 	}
+	q := &s.sub.pace
+	if len(q.queue) == 0 {
+		h := &s.room.pacing
+		h.subs = append(h.subs, s.sub)
+		if len(h.subs) == 1 {
+			h.timer.Reset(0)
+		}
+	}
+	p.hold()
+	q.queue = append(q.queue, paced{slot: s, packet: p, since: time.Now()})
+}
+
+func (s *Slot) charge(bytes int) {
+	if s.sub.budget != 0 && s.cfg.Kind == KindVideo {
+		s.sub.pace.bytes -= float64(bytes)
+	}
+}
+
+// The most that RTP has (RFC 3550 section 5.1).
+const probePadding = 255
+
+// Browsers take padding in RTX, which uses no numbers of the media.
+func (s *Slot) canProbe() bool {
+	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
+}
+
+func (s *Slot) rtxPayloadType() uint8 {
+	for _, c := range s.cfg.Codecs {
+		if c.RTXPayloadType != 0 {
+			return c.RTXPayloadType
+		}
+	}
+	return 0
+}
+
+func (s *Slot) pad() {
+	payload := s.room.scratch[:probePadding]
+	clear(payload)
+	payload[probePadding-1] = probePadding
+	s.header = rtp.Header{
+		Version: 2, Padding: true, PayloadType: s.rtxPayloadType(), SequenceNumber: s.rtxSequence,
+		Timestamp: s.rewriter.timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
+	}
+	s.rtxSequence++
+	s.number(len(payload))
+	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
+		s.room.stats.probes.Add(1)
+	}
+}
+
+type slotReport struct {
+	packets, octets uint32
+	reported        uint32
+	next            time.Time
+}
+
+func (r *slotReport) sent(octets int) {
+	r.packets++
+	r.octets += uint32(octets)
+}
+
+func (s *Slot) due(now time.Time, sooner time.Duration) bool {
+	r := &s.report
+	if !s.ready || s.current == nil || s.cfg.WriteRTCP == nil || r.packets == r.reported {
+		return false
+	}
+	if r.next.IsZero() {
+		r.next = now.Add(firstReport)
+	}
+	return !now.Add(sooner).Before(r.next)
+}
+
+func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
+	r := &s.report
+	r.next, r.reported = now.Add(reportInterval), r.packets
+	wall := s.room.wall(now)
+	return &rtcp.SenderReport{
+		SSRC:        s.cfg.SSRC,
+		NTPTime:     ntpTime(wall),
+		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.timestamp(wall)),
+		PacketCount: r.packets,
+		OctetCount:  r.octets,
+	}
+}
+
+func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
+	if s.closed || !s.ready || s.rewriter.sent == nil {
+		return
+	}
+	if s.asked.IsZero() {
+		s.asked = now.Add(-time.Hour) // so that no time is 0
+	}
+	at := uint32(now.Sub(s.asked).Milliseconds())
+	sub := s.room.subscriber(s.cfg.Peer)
+	guard := uint32(sub.resendAfter().Milliseconds())
+	for _, sequence := range sequenceNumbers {
+		from, ok := s.rewriter.lookup(sequence)
+		if ok && from.place.again != 0 && at-from.place.again < guard {
+			continue
+		}
+		if !ok || !s.budget.take(now, sub.budget) || !s.again(from, sequence) {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		if from.place.again == 0 {
+			s.losses.note(now)
+		}
+		from.place.again = at
+		s.room.stats.retransmitted.Add(1)
+	}
+}
+
+// Without RTX, the very same bytes: others would reuse their SRTP nonce.
+func (s *Slot) again(from origin, sequence uint16) bool {
+	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
+		if s.cfg.Repeat == nil {
+			return false
+		}
+		n, err := s.cfg.Repeat(sequence)
+		return s.wrote(n, err)
+	}
+	layer := s.room.layers[from.segment.layer]
+	if layer == nil {
+		return false
+	}
+	p := layer.cache.get(from.sequence)
+	return p != nil && s.resend(p, from, sequence)
 }

@@ -2,6 +2,8 @@ package forward
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pion/rtcp"
@@ -209,4 +211,71 @@ func newSlotStream(kind Kind) rewriter {
 		memory = videoMemoryPackets
 	}
 	return newRewriter(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
+}
+
+func (s *Slot) told() Entry {
+	e := s.entry
+	e.Paused = s.paused && e.Peer != ""
+	return e
+}
+
+func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }
+
+func (s *Slot) above(c *layerChoice) bool {
+	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
+}
+
+// cut: the path does not carry the present layers.
+func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
+	s.temporal.wanted = c.upTo
+	if s.spatial == c.spatial {
+		return
+	}
+	s.spatial = c.spatial
+	if s.current != c.layer || s.targeting == nil {
+		return
+	}
+	s.targeting.cut = cut
+	if s.targeting.reaches(c) {
+		return
+	}
+	if cut {
+		s.rewriter.forget()
+	}
+	if !c.layer.keyframe.At.Equal(now) { // else it is at hand
+		c.layer.requestKeyframe(s.sub, now)
+	}
+}
+
+func (s *Slot) refresh(now time.Time) {
+	since := now.Sub(s.refreshed)
+	again := !s.refreshed.IsZero() && since < refreshAgain
+	if again && since < refreshEvery {
+		return
+	}
+	s.refreshed = now
+	switch {
+	case !s.ready || s.target == nil || s.cfg.Kind != KindVideo:
+	case again:
+		s.stop()
+		s.start(now)
+	default:
+		s.target.requestKeyframe(s.sub, now)
+	}
+}
+
+// Narrow paths get no redundancy, others after losses, or always without NACK.
+func (s *Slot) wants(arrived time.Time) payloadTypes {
+	to := s.payload
+	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
+		to.red = 0
+	}
+	return to
+}
+
+func (s *Slot) redPayloadType() uint8 {
+	if i := slices.IndexFunc(s.cfg.Codecs, func(c Codec) bool { return strings.EqualFold(c.MimeType, "audio/red") }); i >= 0 {
+		return s.cfg.Codecs[i].PayloadType
+	}
+	return 0
 }

@@ -36,31 +36,3 @@ type shardCounters struct {
 	forwarded, egressPackets, egressBytes atomic.Uint64
 	_                                     [40]byte // keeps two cores off a cache line
 }
-
-// Stats may be called at any time.
-func (r *Room) Stats() Stats {
-	c := &r.stats
-	var forwarded, egressPackets, egressBytes uint64
-	for i := range c.shards {
-		shard := &c.shards[i]
-		forwarded += shard.forwarded.Load()
-		egressPackets += shard.egressPackets.Load()
-		egressBytes += shard.egressBytes.Load()
-	}
-	return Stats{
-		PacketsIn:        c.packetsIn.Load(),
-		PacketsForwarded: forwarded,
-		Retransmitted:    c.retransmitted.Load(),
-		RetransmitMisses: c.retransmitMisses.Load(),
-		KeyframeRequests: c.keyframeRequests.Load(),
-		ProbePackets:     c.probes.Load(),
-		EgressPackets:    egressPackets,
-		EgressBytes:      egressBytes,
-		Drops: Drops{
-			QueueFull: c.queueFull.Load(),
-			Late:      c.late.Load(),
-			Write:     c.writeErrors.Load(),
-			Malformed: c.malformed.Load(),
-		},
-	}
-}

@@ -59,3 +59,21 @@ type Speaker struct {
 	Peer  PeerID
 	Level float64 // 0 (silence) to 1
 }
+
+type trackKey struct {
+	peer   PeerID
+	source Source
+}
+
+func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
+
+// A browser plays a MediaStream's sound and picture in step.
+
+func (key trackKey) soundOf() trackKey {
+	if key.source == SourceScreen {
+		return trackKey{peer: key.peer, source: SourceScreenAudio}
+	}
+	return trackKey{peer: key.peer, source: SourceMicrophone}
+}
+
+func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }

@@ -77,25 +77,6 @@ func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	return true
 }
 
-// highestTemporal is the highest worth leaving out; 0: none.
-func (l *Layer) highestTemporal() uint8 {
-	for i := len(l.upper) - 1; i >= 0; i-- {
-		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
-			return uint8(i + 1)
-		}
-	}
-	return 0
-}
-
-// bitsUpTo is per second.
-func (l *Layer) bitsUpTo(highest uint8) uint64 {
-	bits := l.rate.bits
-	for i := int(highest); i < len(l.upper); i++ {
-		bits -= l.upper[i].bits
-	}
-	return uint64(max(bits, 0))
-}
-
 // withTemporal puts before each rung the same without its highest temporal layer, before the lowest all such.
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {

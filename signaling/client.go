@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -185,8 +186,8 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 		request := &control.RemoveRequest{Room: string(s.who.Room), Peer: string(m.Peer)}
 		detached := context.WithoutCancel(ctx) // what is begun is finished
 		s.work(func() {
-			if answer := s.server.removeAndNote(detached, request); len(answer.Removed) == 0 {
-				s.socket.send(faultOf(whyNobody(len(answer.Unreachable) > 0)))
+			if err := s.server.moderation.Remove(detached, request).Err(); err != nil {
+				s.socket.send(faultOf(err))
 			}
 		})
 		return nil
@@ -202,7 +203,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	}
 	at := s.pin
 	s.work(func() {
-		if err := s.server.moderateAt(ctx, at, request); err != nil {
+		if err := s.server.moderation.Moderate(ctx, at, request); err != nil {
 			s.log.Debug("not moderated", "act", m.Act, "error", err)
 			s.socket.send(faultOf(err))
 		}
@@ -215,7 +216,7 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 	var o waitlist.Order
 	switch m := m.(type) {
 	case *wire.SetDoor:
-		o = orderOf(m)
+		o = door.OrderOf(m)
 	case *wire.LetIn:
 		o = waitlist.Order{Deed: waitlist.Admit, Identity: m.Identity}
 	case *wire.TurnAway:
@@ -240,9 +241,9 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 }
 
 func (s *session) orderAt(ctx context.Context, room ring.RoomID, o waitlist.Order) error {
-	door, err := s.server.order(ctx, room, o)
+	now, err := s.server.doors.Order(ctx, room, o)
 	if err == nil {
-		s.socket.send(doorMessage(door))
+		s.socket.send(door.Message(now))
 	}
 	return err
 }

@@ -307,12 +307,12 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	s.queue.unasked = s.queue.unasked && err != nil
 	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
 		detached := context.WithoutCancel(ctx)
-		s.work(func() { s.server.askOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
+		s.work(func() { s.server.doors.AskOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
 	}
 	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
 		detached := context.WithoutCancel(ctx)
 		s.work(func() {
-			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity, Peer: s.who.Peer})
+			s.server.doors.Do(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity, Peer: s.who.Peer})
 		})
 	}
 	wait, refused := errors.AsType[*waitlist.WaitError](err)

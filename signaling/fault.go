@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -56,16 +58,16 @@ func messageOf(err error, meaning wire.Meaning) string {
 		return sentenceOf(presence.ErrTooManyWatches) + " Watch fewer, or try again later."
 	case errors.Is(err, errManyWatches):
 		return sentenceOf(errManyWatches) + " Slow down."
-	case errors.Is(err, errAskedAlready):
-		return sentenceOf(errAskedAlready) + " Wait for an answer."
+	case errors.Is(err, moderation.ErrAskedAlready):
+		return sentenceOf(moderation.ErrAskedAlready) + " Wait for an answer."
 	case errors.Is(err, pin.ErrLater):
 		return sentenceOf(pin.ErrLater) + " Try again: another signaling node may let you in."
-	case errors.Is(err, errNotHere), errors.Is(err, errUnseen):
+	case errors.Is(err, moderation.ErrNotHere), errors.Is(err, errUnseen):
 		return sentenceOf(err)
 	case errors.Is(err, messaging.ErrFull):
 		return sentenceOf(err)
-	case errors.Is(err, errNotWaiting):
-		return sentenceOf(errNotWaiting)
+	case errors.Is(err, door.ErrNotWaiting):
+		return sentenceOf(door.ErrNotWaiting)
 	case errors.Is(err, errTooOften):
 		return sentenceOf(errTooOften) + " Wait a moment, then try again."
 	}
@@ -99,7 +101,7 @@ func lacksGrant(err error) bool {
 		errNotModerator, access.ErrNoIdentity, access.ErrNotJoin, access.ErrOtherRoom, access.ErrNotAdmin,
 		access.ErrCheck, errNoCheck, access.ErrNotCluster, access.ErrNotClusterAdmin, errNotPublished,
 		errNoChat, errNoMessages, errNoRename, errNoRoom, errNoWatch,
-		errUnseen, errNotHere, errStruck,
+		errUnseen, moderation.ErrNotHere, errStruck,
 	}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
@@ -124,7 +126,7 @@ func codeOf(err error) wire.Code {
 		{access.ErrUnknownKey, wire.CodeBadToken},
 		{access.ErrUnfit, wire.CodeBadToken},
 		{errManyWatches, wire.CodeTooManyMessages},
-		{errAskedAlready, wire.CodeTooManyMessages},
+		{moderation.ErrAskedAlready, wire.CodeTooManyMessages},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},
 		{wire.ErrUnknownType, wire.CodeUnknownType},

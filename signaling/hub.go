@@ -102,8 +102,8 @@ func (h *Hub) Delayed(room ring.RoomID, why error) {
 	}
 }
 
-// latest is the room's pin as known here, or the given one.
-func (h *Hub) latest(room ring.RoomID, known pin.Pin) pin.Pin {
+// Latest is the room's pin as known here, or the given one.
+func (h *Hub) Latest(room ring.RoomID, known pin.Pin) pin.Pin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[room]; r != nil && known.Fence.Less(r.pin.Fence) {
@@ -139,7 +139,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	say(what, append([]any{"room", room, "peers", len(r.sessions), "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch}, why...)...)
 }
 
-// post keeps the latest pin. It needs h.mu.
+// post keeps the Latest pin. It needs h.mu.
 func post(moves chan pin.Pin, p pin.Pin) {
 	select {
 	case <-moves:
@@ -238,11 +238,6 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 	}
 }
 
-type stayingRoom struct {
-	Room   ring.RoomID `json:"room"`
-	Reason string      `json:"reason"`
-}
-
 // Stays notes why a room cannot leave a draining node, or "".
 func (h *Hub) Stays(room ring.RoomID, why string) {
 	h.mu.Lock()
@@ -252,13 +247,14 @@ func (h *Hub) Stays(room ring.RoomID, why string) {
 	}
 }
 
-func (h *Hub) staying(boot pin.BootID) []stayingRoom {
+// Staying says why rooms of the boot cannot leave it.
+func (h *Hub) Staying(boot pin.BootID) map[ring.RoomID]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := []stayingRoom{}
+	list := map[ring.RoomID]string{}
 	for id, r := range h.byBoot[boot] {
 		if r.stays != "" {
-			list = append(list, stayingRoom{Room: id, Reason: r.stays})
+			list[id] = r.stays
 		}
 	}
 	return list

@@ -53,7 +53,7 @@ func TestLetInByAStoreThatForgot(t *testing.T) {
 	bob.waitsAt(1)
 	forgot.lost.Store(true)
 	testkit.Eventually(t, "the placer to be asked again and again", func() bool { return forgot.asked.Load() > 1 })
-	if n := e.line.Len(); n != 1 {
+	if n := e.doors.Waiting(); n != 1 {
 		t.Errorf("%d people wait, want bob", n)
 	}
 	forgot.lost.Store(false)

@@ -12,8 +12,6 @@ import (
 // A session waits when the store's script does not let it in. It is then in no room; its loop runs, and the node's list checks in for it.
 
 const (
-	// As long as a node keeps lost people: these may be a dead media node's.
-	waitingGrace = 35 * time.Second
 	checkInLimit = 2 * time.Second
 	// Without headroom the first in line tries at this pace, and nobody else enters for twice as long.
 	placeEvery    = 2 * time.Second
@@ -66,7 +64,7 @@ func (s *session) mayWait(ctx context.Context, err error) bool {
 			Room: s.who.Room, Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Tell: tell,
 		}
 		s.waiting.Store(true)
-		s.server.line.Add(s.queue.here, s.queue.place)
+		s.server.doors.Wait(s.queue.here, s.queue.place)
 		s.log.Info("somebody waits", "identity", s.who.Identity, "position", s.queue.place.Position, "reason", s.queue.place.Reason)
 	}
 	s.tellPlace(s.queue.place)
@@ -127,7 +125,7 @@ func (s *session) tryPlacing(ctx context.Context) {
 	_, err := throughDoor(s.server.hub.place(limited, s.who.Room, s.expect()))
 	switch {
 	case err == nil:
-		s.server.atDoor(limited, s.who.Room, waitlist.Order{Deed: waitlist.Open})
+		s.server.doors.Do(limited, s.who.Room, waitlist.Order{Deed: waitlist.Open})
 	case lacksHeadroom(err):
 		s.mayWait(limited, err)
 	default:
@@ -148,7 +146,7 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 	if !s.waits() {
 		return
 	}
-	last := s.server.line.Remove(s.queue.here)
+	last := s.server.doors.Unwait(s.queue.here)
 	s.waiting.Store(false)
 	s.queue.here, s.queue.told = nil, wire.Waiting{}
 	select {
@@ -158,7 +156,7 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 	if leaves && last {
 		detached := context.WithoutCancel(ctx)
 		s.work(func() {
-			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Quit, Identity: s.who.Identity})
+			s.server.doors.Do(detached, s.who.Room, waitlist.Order{Deed: waitlist.Quit, Identity: s.who.Identity})
 		})
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // remove asks the signaling node to remove somebody.
-func (e *signalingNode) remove(query, token string) (int, removalAnswer) {
+func (e *signalingNode) remove(query, token string) (int, moderation.Removal) {
 	e.rig.t.Helper()
 	status, text, _ := e.request(http.MethodDelete, "/api/v1/peers?"+query, token)
-	var answer removalAnswer
+	var answer moderation.Removal
 	_ = json.Unmarshal([]byte(text), &answer) // A fault is no such answer.
 	return status, answer
 }
@@ -55,7 +56,7 @@ func TestAnOperatorRemovesSomebody(t *testing.T) {
 	}
 	// Another signaling node than the one that holds the socket is asked.
 	status, answer := other.remove("room=lobby&identity=ada", admin)
-	if status != http.StatusOK || len(answer.Removed) != 1 || answer.Removed[0] != (removedPeer{Peer: string(joined.Peer), Node: "sfu-1"}) {
+	if status != http.StatusOK || len(answer.Removed) != 1 || answer.Removed[0] != (moderation.RemovedPeer{Peer: string(joined.Peer), Node: "sfu-1"}) {
 		t.Fatalf("answered %d %+v", status, answer)
 	}
 	if bye := hear[*wire.Bye](ada); bye.Code != wire.CodeKicked || bye.Message == "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -17,12 +18,12 @@ func (s *Server) serveDoor(w http.ResponseWriter, r *http.Request) {
 	s.serveOrder(w, r, func() (waitlist.Order, error) {
 		var m wire.SetDoor
 		if r.Method == http.MethodGet {
-			return orderOf(&m), nil
+			return door.OrderOf(&m), nil
 		}
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDoorBytes)).Decode(&m); err != nil {
 			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
 		}
-		return orderOf(&m), m.Check()
+		return door.OrderOf(&m), m.Check()
 	})
 }
 
@@ -53,13 +54,13 @@ func (s *Server) serveOrder(w http.ResponseWriter, r *http.Request, read func() 
 	if err == nil {
 		o, err = read()
 	}
-	var door waitlist.Door
+	var now waitlist.Door
 	if err == nil {
-		door, err = s.order(r.Context(), room, o)
+		now, err = s.doors.Order(r.Context(), room, o)
 	}
 	if err != nil {
 		writeFault(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, doorMessage(door))
+	writeJSON(w, http.StatusOK, door.Message(now))
 }

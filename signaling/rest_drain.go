@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -60,8 +61,8 @@ type drainAnswer struct {
 	Rooms    uint32      `json:"rooms"`
 	Peers    uint32      `json:"peers"`
 	// Gone is how the boot ended: left, as a drained process does, or dead.
-	Gone    cluster.Departure `json:"gone,omitempty"`
-	Staying []stayingRoom     `json:"staying"`
+	Gone    cluster.Departure        `json:"gone,omitempty"`
+	Staying []moderation.StayingRoom `json:"staying"`
 	// Unreachable are signaling nodes that did not say which rooms stay.
 	Unreachable []ring.NodeID `json:"unreachable"`
 }
@@ -86,7 +87,7 @@ func (s *Server) drain(r *http.Request) (drainAnswer, error) {
 	view, id := s.parts.Views.View(), ring.NodeID(chi.URLParam(r, "node"))
 	if r.Method == http.MethodGet {
 		if boot := pin.BootID(r.URL.Query().Get("boot")); boot != "" && view.Nodes[id].Boot != boot && view.Gone[boot] != "" {
-			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []stayingRoom{}, Unreachable: []ring.NodeID{}}, nil
+			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []moderation.StayingRoom{}, Unreachable: []ring.NodeID{}}, nil
 		}
 	}
 	node, err := mediaNode(view, id)
@@ -181,6 +182,6 @@ func (s *Server) drainOf(ctx context.Context, node cluster.Node) drainAnswer {
 		Node: node.ID, Boot: node.Boot, Draining: node.Draining, Overdue: node.Overdue,
 		Rooms: node.Load.Rooms, Peers: node.Load.Peers,
 	}
-	answer.Staying, answer.Unreachable = s.staying(ctx, node.Boot)
+	answer.Staying, answer.Unreachable = s.moderation.Staying(ctx, node.Boot)
 	return answer
 }

@@ -2,29 +2,21 @@ package signaling
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-type moderatedPeer struct {
-	removedPeer
-
-	TooSoon bool `json:"tooSoon,omitempty"` // asked a moment ago
-}
-
 type moderationAnswer struct {
-	Done        []moderatedPeer `json:"done"`
-	Unreachable []ring.NodeID   `json:"unreachable"`
+	Done        []moderation.Moderated `json:"done"`
+	Unreachable []ring.NodeID          `json:"unreachable"`
 }
 
 // serveModeration is a moderator's acts for who runs the room elsewhere.
@@ -34,16 +26,7 @@ func (s *Server) serveModeration(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	done, unreachable := askNodes(r.Context(), s, "moderate", func(ctx context.Context, n cluster.Node, client control.MediaClient) ([]moderatedPeer, error) {
-		reply, err := client.Moderate(ctx, request)
-		row := func(tooSoon bool) func(string) moderatedPeer {
-			return func(peer string) moderatedPeer {
-				return moderatedPeer{removedPeer: removedPeer{Peer: peer, Node: n.ID}, TooSoon: tooSoon}
-			}
-		}
-		return slices.Concat(each(reply.GetDone(), row(false)), each(reply.GetTooSoon(), row(true))), err
-	})
-	slices.SortFunc(done, func(a, b moderatedPeer) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Node, b.Node)) })
+	done, unreachable := s.moderation.ModerateEverywhere(r.Context(), request)
 	writeJSON(w, statusOf(len(done), unreachable), moderationAnswer{Done: done, Unreachable: unreachable})
 }
 

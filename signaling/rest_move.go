@@ -39,7 +39,7 @@ func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	answer, err := s.moveRoom(r.Context(), room, wanted.Node)
+	answer, err := s.moderation.Move(r.Context(), room, wanted.Node)
 	switch target := new(orchestrator.TargetError); {
 	case err == nil:
 		writeJSON(w, http.StatusOK, answer)

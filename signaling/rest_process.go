@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 )
 
 type processAnswer struct {
@@ -60,7 +61,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cluster.Node, collect bool) {
-	ctx, cancel := context.WithTimeout(r.Context(), roomsPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), moderation.AskPatience)
 	defer cancel()
 	client, err := s.parts.Pool.Client(named.Control)
 	if err == nil {

@@ -16,7 +16,7 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	answer := s.removeAndNote(r.Context(), request)
+	answer := s.moderation.Remove(r.Context(), request)
 	writeJSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -156,7 +157,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 
 // The store has intentions only, so every node is asked.
 func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
-	rooms, unreachable := askNodes(ctx, s, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
+	rooms, unreachable := moderation.AskNodes(ctx, s.moderation, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
 		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
 		return heldRooms(reply), err
 	})

@@ -36,8 +36,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -157,12 +159,13 @@ type Server struct {
 
 	pending      *connlimit.Limiter
 	limits       *limits.Limits
-	line         waitlist.List
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 	pathLogs     *loglimit.Limiter
 
-	endings *endings.Endings
+	endings    *endings.Endings
+	moderation *moderation.Moderation
+	doors      *door.Doors
 
 	ready        atomic.Bool                         // the store was reached once
 	storeReached atomic.Bool                         // by the last ping
@@ -210,7 +213,11 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
 	}
-	s.line.Dead, s.line.Grace = s.isDead, waitingGrace
+	s.doors = door.New(door.Deps{Store: parts.Doors, Pool: parts.Pool, Views: parts.Views, Limits: s.limits, Panics: guard, Log: log})
+	s.moderation = moderation.New(moderation.Deps{
+		Self: config.Node, ExpectedSize: config.ExpectedSize, Placer: parts.Placer, Store: parts.Store, Views: parts.Views, Pool: parts.Pool,
+		Rooms: s.hub, Endings: s.endings, Panics: guard, Log: log,
+	})
 	return s, nil
 }
 
@@ -231,9 +238,11 @@ func (s *Server) Hub() *Hub { return s.hub }
 
 // StayingRooms are those of this node's clients, for control.AnswerStaying.
 func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
-	return each(s.hub.staying(boot), func(r stayingRoom) *control.StayingRoom {
-		return &control.StayingRoom{Room: string(r.Room), Reason: r.Reason}
-	})
+	rooms := make([]*control.StayingRoom, 0)
+	for room, why := range s.hub.Staying(boot) {
+		rooms = append(rooms, &control.StayingRoom{Room: string(room), Reason: why})
+	}
+	return rooms
 }
 
 // Run serves until ctx ends. It then sends clients elsewhere (close code 1012) and returns after all sessions.
@@ -271,9 +280,8 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchStore(life) })
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.endings.Run(life) })
-	watched.Go(func() { s.checkIn(life) })
+	watched.Go(func() { s.doors.Run(life) })
 	watched.Go(func() { s.countSockets(life) })
-	watched.Go(func() { s.askOwners(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {

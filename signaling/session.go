@@ -396,7 +396,7 @@ func (s *session) takeOut(ctx context.Context) {
 	defer cancel()
 	at, request := s.pin, &control.RemoveRequest{Room: string(s.who.Room), Peer: s.who.Peer}
 	for wait := (backoff.Backoff{First: takeOutFirst, Most: time.Second}); ; {
-		if p, err := s.server.pinOf(ctx, s.who.Room); err == nil {
+		if p, err := s.server.moderation.Pin(ctx, s.who.Room); err == nil {
 			at = p
 		} else if errors.Is(err, orchestrator.ErrNoPin) {
 			return

@@ -174,7 +174,7 @@ func TestWaitingForAPlace(t *testing.T) {
 	dee.waitsAt(1)
 	r.show()
 	hear[*wire.Joined](dee)
-	if n := e.line.Len(); n != 0 {
+	if n := e.doors.Waiting(); n != 0 {
 		t.Errorf("%d people still wait", n)
 	}
 }

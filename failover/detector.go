@@ -14,11 +14,11 @@ import (
 
 const (
 	detectEvery = 50 * time.Millisecond
-	// A live node refutes it within 100 ms.
+	// A live node refutes a suspicion within 100 ms, so one that lasts this long deserves a line in the log.
 	logSuspectAfter = 5 * time.Second
-	// Heartbeats come every 0.2 s.
+	// A heartbeat comes every 200 ms. When a client receives nothing, the node is asked after one late heartbeat.
 	lateHeartbeat = 300 * time.Millisecond
-	// Fewer clients have bad paths of their own.
+	// With fewer stalled clients than this, their own network paths are the likelier cause.
 	manyStalls = 3
 )
 
@@ -48,7 +48,8 @@ func (f *Failover) question(ctx context.Context, w *watching) {
 	}
 }
 
-// So that no room moves between nodes that die together.
+// reportUnreachable takes the silent nodes off the ring before their death is proven, so that rooms of one dead node
+// do not move to another that died with it.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +88,8 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms deaths that gossip reports and nothing here contradicts.
+// evaluate confirms the deaths that gossip suspects, if this process has no heartbeat and no answer of the node. It
+// confirms none while this process hears no media node at all: then its own network is the likelier cause.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -111,8 +113,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated is true if no node was heard for AskAfter, below BelieveAfter: then none is confirmed dead. Silences
-// start anew afterwards.
+// updateIsolated reports whether every node has been silent for AskAfter. AskAfter is shorter than BelieveAfter, so
+// isolation is noticed before a death could be confirmed. When the isolation ends, all silences are measured anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

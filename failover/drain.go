@@ -17,22 +17,25 @@ import (
 )
 
 const (
-	// Of all signaling nodes: a live move costs every client two connections. One room may be larger.
+	// These bounds hold for all signaling nodes together, because a live move costs every client two connections. A
+	// single room may be larger than the bound.
 	peopleLeavingAtOnce = 64
 	roomsLeavingAtOnce  = 4
 	leastPeopleLeaving  = 8
-	// The new owner settles a room within 8 s.
-	settleLimit = 10 * time.Second
-	settleEvery = 50 * time.Millisecond
-	leaveAgain  = 2 * time.Second
+	// The new owner declares the move over within 8 s, so the wait may end after 10 s.
+	arrivalLimit = 10 * time.Second
+	arrivalPoll  = 50 * time.Millisecond
+	leaveAgain   = 2 * time.Second
 )
 
 type leaving struct {
 	room LocalRoom
 	node cluster.Node
-	live bool        // clients connect first
-	to   ring.NodeID // empty: placement chooses
-	why  string
+	// With live, clients connect to the new node before they leave the old one.
+	live bool
+	// Placement chooses the node if to is empty.
+	to  ring.NodeID
+	why string
 }
 
 func (l leaving) key() moveKey { return moveKey{l.room.Room, l.room.Pin.Boot} }
@@ -44,13 +47,14 @@ type staying struct {
 	tries int
 }
 
-// Failover's mu guards leavers.
+// leavers counts the planned moves under way. It is guarded by Failover's mu.
 type leavers struct {
 	rooms, people, restarts int
 	staying                 map[moveKey]staying
 }
 
-// Signaling nodes share the bounds without asking each other.
+// takes reports whether next may begin. Each signaling node uses its share of the bounds, so that they need not ask
+// each other.
 func (l *leavers) takes(next leaving, signalingNodes, restarts int) bool {
 	if !next.live {
 		return l.restarts < restarts
@@ -68,8 +72,9 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining moves the largest rooms first: they are the hardest to place. All signaling nodes order alike, but that each
-// puts rooms that it could not move behind the others.
+// moveDraining begins planned moves off the draining nodes, the largest room first, because it is the hardest to
+// place. All signaling nodes use the same order, except that each puts the rooms that it could not move behind the
+// others.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
@@ -100,7 +105,8 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 	}
 }
 
-// beginLeaving is false at the bounds. It needs mu.
+// beginLeaving starts one planned move. It returns false when the bounds allow no more or the room already moves. The
+// caller holds mu.
 func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next leaving, signalingNodes int, ended func()) bool {
 	key := next.key()
 	if _, running := f.active[key]; running || len(f.active) >= maxActive || !f.leavers.takes(next, signalingNodes, f.config.Concurrent) {
@@ -119,7 +125,7 @@ func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next
 	return true
 }
 
-// The next room may leave.
+// reconcileNow makes Run reconcile without waiting for its tick, so that the next room may leave.
 func (f *Failover) reconcileNow() {
 	select {
 	case f.next <- struct{}{}:
@@ -127,7 +133,7 @@ func (f *Failover) reconcileNow() {
 	}
 }
 
-// forgetStaying withdraws Stays of other rooms.
+// forgetStaying withdraws the notice "this room stays" from rooms that are no longer on a draining node.
 func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	f.mu.Lock()
 	var over []moveKey
@@ -143,7 +149,8 @@ func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	}
 }
 
-// leave returns when people have settled. A crash leaves what a re-homing would.
+// leave moves one room and returns when its people have arrived. If this process dies at any point, the re-homing of
+// the old node or the old owner's refresh finishes the move.
 func (f *Failover) leave(ctx context.Context, l leaving) {
 	started, room, from := time.Now(), l.room.Room, l.room.Pin
 	to, err := f.plan(ctx, l)
@@ -165,7 +172,9 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 		cancel()
 		if err == nil {
 			f.moves.tell(l.key(), to.Fence)
-		} else { // tellReturned goes on
+		} else {
+			// The old node restarts the room's clients when it learns of the higher pin. tellReturned goes on telling
+			// it.
 			f.log.Warn("node not told that a room has moved: its clients restart", "room", room, "node", from.Node, "error", err)
 		}
 		failpoint.Hit("move.after-outrank")
@@ -176,8 +185,8 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 	}
 	tell(ctx, room, to)
 	failpoint.Hit("move.after-tell")
-	for l.live && !f.rooms.Settled(room, to.Fence) && !f.gone(to.Boot) && time.Since(started) < settleLimit {
-		if !backoff.Sleep(ctx, settleEvery) {
+	for l.live && !f.rooms.Settled(room, to.Fence) && !f.gone(to.Boot) && time.Since(started) < arrivalLimit {
+		if !backoff.Sleep(ctx, arrivalPoll) {
 			return
 		}
 	}
@@ -197,7 +206,8 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	return to, err
 }
 
-// The move is tried again: others may get headroom.
+// stays tells the room's people that their room cannot leave yet. The move is tried again, because other nodes may
+// get headroom.
 func (f *Failover) stays(l leaving, err error) {
 	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
 	f.mu.Lock()

@@ -10,16 +10,18 @@ import (
 type streamState string
 
 const (
-	streamNever  streamState = "never open"
-	streamBroken streamState = "broken" // after heartbeats
+	streamNever streamState = "never open"
+	// The stream ended after it had carried heartbeats.
+	streamBroken streamState = "broken"
 )
 
-// controlAnswer is of a new connection.
+// controlAnswer is what a new connection to the control address showed.
 type controlAnswer string
 
 const (
-	controlRefused   controlAnswer = "refused"
-	controlSilent    controlAnswer = "silent" // or reset, or a failed handshake
+	controlRefused controlAnswer = "refused"
+	// controlSilent also stands for a reset connection and for a failed handshake.
+	controlSilent    controlAnswer = "silent"
 	controlSame      controlAnswer = "same boot"
 	controlNewer     controlAnswer = "newer boot"
 	controlOlder     controlAnswer = "older boot"
@@ -29,15 +31,17 @@ const (
 type mediaAnswer string
 
 const (
-	mediaRefused mediaAnswer = "refused" // ICMP port unreachable
+	// The host answered with ICMP port unreachable.
+	mediaRefused mediaAnswer = "refused"
 	mediaSilent  mediaAnswer = "silent"
 )
 
 type verdict string
 
 const (
-	verdictAlive   verdict = "alive"
-	verdictSuspect verdict = "suspect" // gossip decides
+	verdictAlive verdict = "alive"
+	// The probe proves nothing, so gossip and the heartbeats decide.
+	verdictSuspect verdict = "suspect"
 	verdictDead    verdict = "dead"
 )
 
@@ -47,7 +51,9 @@ type evidence struct {
 	Media   mediaAnswer
 }
 
-// A newer boot proves a death. Else all three must agree: each alone may come of a proxy, a firewall or a closed listener.
+// verdict evaluates one probe. A newer boot of the node proves the death of the older one. Otherwise the stream, the
+// control port and the media port must agree, because each alone may be explained by a proxy, a firewall or a closed
+// listener.
 func (e evidence) verdict() verdict {
 	switch e.Control {
 	case controlSame:

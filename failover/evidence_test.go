@@ -39,7 +39,7 @@ func TestVerdictOfAllEvidence(t *testing.T) {
 		}
 	}
 	if rows != 3*8*3 {
-		t.Fatalf("%d rows judged", rows)
+		t.Fatalf("%d rows checked", rows)
 	}
 }
 

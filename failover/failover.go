@@ -34,50 +34,56 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Membership is *cluster.Cluster.
+// Membership is what failover needs of *cluster.Cluster.
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead declares a boot dead by proof; an event follows.
+	// ReportDead declares a boot dead by proof. The event of the death follows on Subscribe's channel.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead does so for a Suspect.
+	// ConfirmDead declares a boot dead that gossip suspects and that is silent here, too.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetUnreachable names boots not heard here.
+	// SetUnreachable names the boots that this process does not hear. They leave the ring and keep their rooms.
 	SetUnreachable(boots []pin.BootID)
 }
 
-// LocalRoom is a room with clients here.
+// LocalRoom is a room that has clients on this signaling node.
 type LocalRoom struct {
-	Room   ring.RoomID
-	Pin    pin.Pin
-	Peers  int           // with sockets here
-	Expect headroom.Room // everywhere
+	Room ring.RoomID
+	Pin  pin.Pin
+	// Peers counts the room's peers whose sockets are on this node.
+	Peers int
+	// Expect is the size of the whole room, on all signaling nodes.
+	Expect headroom.Room
 }
 
-// Rooms holds clients' sockets. It must be safe for concurrent use.
+// Rooms is what failover needs of the hub, which has the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
 	LeavingRooms
-	// PinnedTo lists a boot's rooms. It is called each second for each lost boot.
+	// PinnedTo lists the local rooms whose pin names the boot. It is called each second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved tells clients to restart. It ignores unknown rooms and lower pins.
+	// Moved tells the room's clients to restart on another node. It ignores rooms that are not here and pins that are
+	// not higher.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Delayed says once why a room has not moved yet.
+	// Delayed tells the room's clients why their room has not moved yet. It is called once for each move.
 	Delayed(room ring.RoomID, why error)
-	// Stalled counts peers that receive nothing, 20 times a second. all may be 0 if stalled is.
+	// Stalled counts the peers of the boot's rooms that receive nothing, and all of its peers. It is called 20 times
+	// a second. If stalled is 0, all may be 0, too.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
-// LeavingRooms leave a live node.
+// LeavingRooms is what planned moves off a live node need of the hub.
 type LeavingRooms interface {
-	// MovedLive is Moved while the old node goes on: clients connect first.
+	// MovedLive tells the room's clients to connect to the new node before they leave the old one, which goes on
+	// sending.
 	MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Settled: no client needs the former node of a room moved live, or the room is not here under that fence.
+	// Settled reports whether no client needs the old node any more, after a room moved live under that fence. It is
+	// true for a room that is not here under that fence.
 	Settled(room ring.RoomID, fence pin.Fence) bool
-	// Stays says why a room cannot leave a draining node; empty: it can.
+	// Stays tells the room's clients why their room cannot leave a draining node. An empty reason withdraws that.
 	Stays(room ring.RoomID, why string)
 }
 
-// Rehomer is *orchestrator.Orchestrator. It chooses where rooms go and writes their pins.
+// Rehomer chooses where rooms go and writes their pins. It is *orchestrator.Orchestrator.
 type Rehomer interface {
 	// Plan reserves a target for the room of a dead pin. It is told of all rooms before the first of them moves, on all
 	// signaling nodes in one order, so that all of them choose alike.
@@ -89,52 +95,55 @@ type Rehomer interface {
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
-// Pins is *redisstore.Store.
+// Pins is what the sweep needs of *redisstore.Store.
 type Pins interface {
-	// AllPins visits every pin at least once.
+	// AllPins visits every pin at least once, some of them twice.
 	AllPins(ctx context.Context, visit func(pin.Holding) error) error
-	// Remove deletes p if it is current and not young.
+	// Remove deletes the pin p if it is still the current one and older than 10 s.
 	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error)
 }
 
-// Nodes is *control.Pool.
+// Nodes asks and tells the media nodes. It is *control.Pool.
 type Nodes interface {
-	// Watch ends with the stream or heartbeat's error.
+	// Watch calls heartbeat for each message of the stream. It returns the error that ended the stream, or
+	// heartbeat's error.
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
-	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
+	// HelloAt asks a node who it is, over a new connection. The error of a refused dial wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node of a higher pin. live: it sends on meanwhile.
+	// Outrank tells a media node of a higher pin of a room, and returns whether the node held the room. With live,
+	// the node goes on sending while the clients move.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error)
-	// Forget closes the pooled connection.
+	// Forget closes the pooled connection to the address.
 	Forget(addr string)
 }
 
-// Config has its reasons in DefaultConfig.
+// Config is what a Failover is told by its process. DefaultConfig states the reasons.
 type Config struct {
-	// Self is this node.
+	// Self is the identity of this signaling node.
 	Self ring.NodeID
-	// Concurrent bounds moves at once.
+	// Concurrent bounds the re-homings that use the store at one time.
 	Concurrent int
-	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
-	// AnswerWithin.
+	// A node is asked a question after it was silent for AskAfter. A death that gossip reports is confirmed when the
+	// node has been silent for BelieveAfter and a question has been unanswered for AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
-	// NoRelief leaves rooms on hot nodes.
+	// NoRelief leaves the rooms on hot nodes.
 	NoRelief bool
-	// Panics counts panics; nil: its own.
+	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 }
 
-// DefaultConfig leaves Self and Panics to the caller.
+// DefaultConfig has the values of the binary. Self and Panics are left to the caller.
 func DefaultConfig() Config {
 	return Config{
-		// Some 10,000 rooms a second.
+		// With 16 calls to the store at one time, some 10,000 rooms a second get a new pin.
 		Concurrent: 16,
-		// Three missing heartbeats. Gossip needs about a second.
+		// AskAfter is three missing heartbeats. Gossip needs about a second to suspect a node, so BelieveAfter costs
+		// no time.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
 	}
 }
 
-// Failover is a signaling node's. Run is called once.
+// Failover is one signaling node's part of failover. Run may be called once. The fields below mu are guarded by mu.
 type Failover struct {
 	config     Config
 	membership Membership
@@ -151,18 +160,21 @@ type Failover struct {
 
 	delayLogs  *loglimit.Limiter
 	storeSlots *prioritySemaphore
-	relief     *relief.Relief // nil: none
-	moves      *moves
-	next       chan struct{}
+	// relief is nil if Config.NoRelief is set.
+	relief *relief.Relief
+	moves  *moves
+	next   chan struct{}
 
-	mu          sync.Mutex
-	active      map[moveKey]struct{}
-	wanted      map[moveKey]struct{} // lost rooms
-	watched     map[pin.BootID]*watching
-	isolated    bool
-	known       map[pin.BootID]cluster.Node
-	tracked     map[pin.BootID]struct{}
-	unreachable []pin.BootID // sorted
+	mu     sync.Mutex
+	active map[moveKey]struct{}
+	// wanted has the lost rooms of the last reconciliation. A re-homing whose room is no longer in it gives up.
+	wanted   map[moveKey]struct{}
+	watched  map[pin.BootID]*watching
+	isolated bool
+	known    map[pin.BootID]cluster.Node
+	tracked  map[pin.BootID]struct{}
+	// unreachable is sorted.
+	unreachable []pin.BootID
 	departed    []departure
 	leavers     leavers
 }
@@ -173,7 +185,7 @@ type watching struct {
 	end    func()
 }
 
-// New needs a valid config.
+// New starts nothing. It needs a valid config.
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	config.Panics = cmp.Or(config.Panics, panics.New())
 	f := &Failover{
@@ -190,7 +202,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return f
 }
 
-// The next reconciliation does the rest.
+// survive runs task and logs a panic of it. A task that failed this way is begun again by the next reconciliation.
 func (f *Failover) survive(what string, task func(), attributes ...any) bool {
 	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does: its pause is no silence of nodes.
+// pauseAwareClock stands still while this process does not run, so that its own pause is not counted as silence of
+// the nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	last    time.Time    // tick of the detector
+	// last is the time of the previous tick. Only the detector's loop uses it.
+	last time.Time
 }
 
 const longestTick = 2 * detectEvery
@@ -26,16 +28,20 @@ func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.L
 type peerHealth struct {
 	clock *pauseAwareClock
 
-	mu            sync.Mutex
-	lastHeard     time.Duration
-	asked         time.Duration // first question since lastHeard
-	unanswered    bool          // since lastHeard
-	asking        bool
-	streamBroken  bool // since lastHeard
+	mu        sync.Mutex
+	lastHeard time.Duration
+	// asked is when the first question since lastHeard was sent.
+	asked time.Duration
+	// unanswered is set while a question since lastHeard has no answer.
+	unanswered bool
+	asking     bool
+	// streamBroken is set when the stream breaks and cleared by the next sign of life.
+	streamBroken  bool
 	suspect       bool
 	suspectAt     time.Duration
 	suspectLogged bool
-	stalled       bool // many clients receive nothing
+	// stalled is set while many of the node's clients receive nothing.
+	stalled bool
 }
 
 func newPeerHealth(clock *pauseAwareClock) *peerHealth {
@@ -80,7 +86,8 @@ func (h *peerHealth) mayAsk(after time.Duration) bool {
 	return !h.asking && h.clock.now()-h.lastHeard >= after
 }
 
-// answer is the age of the first unanswered question.
+// silence returns for how long the node was not heard, and for how long the first unanswered question has waited.
+// answer is 0 if no question waits.
 func (h *peerHealth) silence() (silence, answer time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +98,8 @@ func (h *peerHealth) silence() (silence, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// noteSuspicion is true once, logAfter its begin.
+// noteSuspicion remembers whether gossip suspects the node. It returns true once for each suspicion, when that has
+// lasted for logAfter.
 func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

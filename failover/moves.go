@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// Beyond them a boot learns by refreshing pins.
-	movesPerBoot  = 10_000
-	bootsOfMoves  = 64
-	movesLifetime = time.Hour // a pin's life
+	// Beyond these bounds a boot that comes back learns of its lost rooms by refreshing their pins.
+	movesPerBoot = 10_000
+	bootsOfMoves = 64
+	// A pin lives for an hour, so older moves need not be told.
+	movesLifetime = time.Hour
 )
 
 type moveKey struct {
@@ -21,7 +22,7 @@ type moveKey struct {
 	boot pin.BootID
 }
 
-// moves remembers where rooms went, for boots that come back.
+// moves remembers where the rooms of gone boots went, so that a boot that comes back can be told.
 type moves struct {
 	mu    sync.Mutex
 	boots map[pin.BootID]*bootMoves
@@ -103,7 +104,7 @@ func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost 
 	return b.node, b.control, lost
 }
 
-// The boot never serves the room at or below that fence again.
+// tell notes that the boot knows of the fence: it never serves the room at or below that fence again.
 func (m *moves) tell(key moveKey, fence pin.Fence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +122,8 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending also forgets old moves.
+// pending lists the boots that have not been told of all their moves. It also forgets boots whose last move is older
+// than movesLifetime.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

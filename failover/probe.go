@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// Each waits twice as long, 126 ms in all. The first may find a killed process's sockets.
+	// Each wait is twice as long as the one before, 126 ms in all. There are several because a killed process's
+	// sockets may still be open at the first.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
 	resolveTimeout = time.Second
@@ -30,7 +31,8 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) controlAns
 	}
 }
 
-// Only a connected socket learns of a refusal. Single bytes are no media.
+// probeMedia asks whether anything listens on the UDP media address. It uses a connected socket, because only such a
+// socket is told of an ICMP refusal. A single byte is no valid media packet, so a live node ignores it.
 func probeMedia(ctx context.Context, addr string) mediaAnswer {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
@@ -41,7 +43,7 @@ func probeMedia(ctx context.Context, addr string) mediaAnswer {
 		if ctx.Err() != nil {
 			return mediaSilent
 		}
-		// A call reports an earlier datagram's refusal.
+		// Either call may report the refusal of a datagram that was sent before.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return mediaRefused
 		}

@@ -24,22 +24,24 @@ var (
 )
 
 type move struct {
-	room  LocalRoom
-	from  pin.Pin
-	to    pin.Pin
-	again bool // moved before, but clients did not
-	told  bool // of the delay
+	room LocalRoom
+	from pin.Pin
+	to   pin.Pin
+	// again is set if the room has moved before, but its clients were not told.
+	again bool
+	// told is set when the clients know that the move is delayed.
+	told bool
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves a room, however long the store takes. It gives up when no sockets are left or the node is back.
-// A panic before turn is used would lose turn.
-func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
+// carryOut moves a room, however long the store takes. It gives up when no sockets are left here or the node is back.
+// The semaphore's slot would be lost by a panic before advance uses it, so nothing here may panic before that call.
+func (f *Failover) carryOut(ctx context.Context, m *move, slot *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
 	for tries := 1; ; tries++ {
-		err := f.advance(ctx, m, turn, started)
+		err := f.advance(ctx, m, slot, started)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return
@@ -56,7 +58,7 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 		if !backoff.Sleep(ctx, again) || !f.stillWanted(m) {
 			return
 		}
-		turn = f.storeSlots.queue(tries, m.room.Peers)
+		slot = f.storeSlots.queue(tries, m.room.Peers)
 	}
 }
 
@@ -68,9 +70,9 @@ func (f *Failover) announce(m *move) {
 	f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
 }
 
-func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started time.Time) error {
+func (f *Failover) advance(ctx context.Context, m *move, slot *waiter, started time.Time) error {
 	if m.to.IsZero() {
-		to, err := f.decide(ctx, m, turn)
+		to, err := f.decide(ctx, m, slot)
 		if err != nil {
 			return err
 		}
@@ -80,7 +82,8 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	if err := f.outlived(m); err != nil {
 		return err
 	}
-	// First, so that no reconciliation begins anew.
+	// The move is remembered before the clients are told, so that no reconciliation meanwhile begins it a second
+	// time.
 	f.moves.add(m.room.Room, m.room.Pin, m.to)
 	f.moves.add(m.room.Room, m.from, m.to)
 	failpoint.Hit("notify.before")
@@ -91,7 +94,8 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// Clients hear of one move, even if the target is gone too.
+// outlived returns an error if the target has died, too. The move then goes on from the target's pin, so that clients
+// hear of one move only.
 func (f *Failover) outlived(m *move) error {
 	if !f.gone(m.to.Boot) {
 		return nil
@@ -102,8 +106,8 @@ func (f *Failover) outlived(m *move) error {
 	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
 
-func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, error) {
-	if err := f.storeSlots.acquire(ctx, turn); err != nil {
+func (f *Failover) decide(ctx context.Context, m *move, slot *waiter) (pin.Pin, error) {
+	if err := f.storeSlots.acquire(ctx, slot); err != nil {
 		return pin.Pin{}, err
 	}
 	defer f.storeSlots.release()

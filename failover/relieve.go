@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// A signaling node knows only rooms with sockets here, so one at a time relieves.
-	turnLasts = time.Minute
-	// By then load reports show the last one's moves.
-	turnBegins = settleLimit + 5*time.Second
+	// A signaling node knows only the rooms that have sockets here, so one node at a time relieves, for a minute
+	// each.
+	relieverFor = time.Minute
+	// By this time the load reports include the moves of the previous reliever.
+	relieverBegins = arrivalLimit + 5*time.Second
 )
 
-// relieve waits during a death or a drain, which need the headroom.
+// relieve begins moves off hot nodes. It does nothing during a death or a drain, because their rooms need the
+// headroom.
 func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	if f.relief == nil || !view.Settled || f.unrest(view) {
 		return
 	}
-	now, mine := time.Now(), f.hasTurn(time.Now())
+	now, mine := time.Now(), f.isReliever(time.Now())
 	var nodes []relief.Node
 	var rooms []relief.Room
 	local := map[ring.RoomID]leaving{}
@@ -35,7 +37,9 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 			Ceiling: headroom.Egress{BitsPerSecond: n.Load.CeilingBitsPerSecond, PacketsPerSecond: n.Load.CeilingPacketsPerSecond},
 			Limited: n.Load.Limited > 0,
 		})
-		if !mine { // it only learns heat
+		// A node that is not the reliever only remembers which nodes are hot, so that it can begin at once when it
+		// becomes the reliever.
+		if !mine {
 			continue
 		}
 		for _, room := range f.rooms.PinnedTo(n.Boot) {
@@ -73,9 +77,10 @@ func (f *Failover) unrest(view *cluster.View) bool {
 	return len(f.wanted) > 0
 }
 
-// All agree without asking.
-func (f *Failover) hasTurn(now time.Time) bool {
-	turn := now.Truncate(turnLasts)
-	who, _ := ring.Rendezvous(f.signalingNodes(), "relief "+strconv.FormatInt(turn.Unix(), 10))
-	return who == f.config.Self && now.Sub(turn) >= turnBegins
+// isReliever reports whether this node relieves at the time now. All signaling nodes come to the same result without
+// asking each other, by rendezvous hashing of the minute.
+func (f *Failover) isReliever(now time.Time) bool {
+	minute := now.Truncate(relieverFor)
+	elected, _ := ring.Rendezvous(f.signalingNodes(), "relief "+strconv.FormatInt(minute.Unix(), 10))
+	return elected == f.config.Self && now.Sub(minute) >= relieverBegins
 }

@@ -15,7 +15,8 @@ const (
 	fenceTimeout = time.Second
 )
 
-// A thawed process serves rooms before gossip sees it.
+// tellReturned calls every gone boot that has not been told of all its moves. It does not wait for gossip: a process
+// that wakes serves its rooms before gossip sees it.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,7 +34,7 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// follow ends when the boot knows all or is replaced.
+// follow calls one boot until it knows of all its lost rooms, or a newer boot of the node answers.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	call := backoff.Backoff{First: firstCall, Most: latestCall}
 	for backoff.Sleep(ctx, f.spread(call.Next())) {

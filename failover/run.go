@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// After a lost event.
+	// The tick repairs what a lost event would have begun.
 	reconcileEvery = time.Second
-	// A later reconciliation finds the rest.
+	// Rooms beyond this bound are found by a later reconciliation.
 	maxActive = 65_536
-	// For calls under way.
+	// Calls to the node may still be under way when it departs, so its connection is closed a minute later.
 	forgetAfter = time.Minute
 )
 
@@ -26,7 +26,7 @@ type departure struct {
 	at      time.Time
 }
 
-// Run returns when ctx ends.
+// Run works until ctx ends, and returns when its goroutines have ended.
 func (f *Failover) Run(ctx context.Context) error {
 	events, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()
@@ -45,7 +45,8 @@ func (f *Failover) Run(ctx context.Context) error {
 			return nil
 		case event, ok := <-events:
 			if !ok {
-				events = nil // the ticks go on
+				events = nil
+				// Without events the ticks still start everything, up to a second later.
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
@@ -92,7 +93,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// noticeGone handles missed events.
+// noticeGone handles the departures whose events were lost.
 func (f *Failover) noticeGone(view *cluster.View) {
 	missed := map[pin.BootID]cluster.Departure{}
 	f.mu.Lock()
@@ -121,7 +122,8 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	f.mu.Lock()
 	f.wanted = wanted
 	f.mu.Unlock()
-	slices.SortFunc(lost, func(a, b LocalRoom) int { // the largest first, on all signaling nodes
+	// The largest room goes first. All signaling nodes use this order, so that they plan alike.
+	slices.SortFunc(lost, func(a, b LocalRoom) int {
 		return cmp.Or(cmp.Compare(max(b.Expect.People, b.Peers), max(a.Expect.People, a.Peers)), cmp.Compare(a.Room, b.Room))
 	})
 	var begins []*move
@@ -133,7 +135,8 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
 			if ago < reconcileEvery {
-				continue // Rooms is about to do it
+				continue
+				// The hub was told less than a second ago and is about to move the room's sessions.
 			}
 			m.to, m.again = to, true
 		}
@@ -164,13 +167,13 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 		return
 	}
 	f.active[key] = struct{}{}
-	var turn *waiter
+	var slot *waiter
 	if m.to.IsZero() {
-		turn = f.storeSlots.queue(0, m.room.Peers)
+		slot = f.storeSlots.queue(0, m.room.Peers)
 	}
 	owned.Go(func() {
 		f.survive("telling of a re-homing broke", func() { f.announce(m) })
-		f.survive("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, turn) }, "room", key.room)
+		f.survive("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, slot) }, "room", key.room)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.active, key)
@@ -200,7 +203,9 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			f.survive("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.watched[w.node.Boot] == w { // to be watched anew if it lives
+			// The watch ended although the node was not replaced. The next reconciliation begins it anew if the node
+			// lives.
+			if f.watched[w.node.Boot] == w {
 				delete(f.watched, w.node.Boot)
 			}
 		})

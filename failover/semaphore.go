@@ -8,22 +8,24 @@ import (
 )
 
 type prioritySemaphore struct {
-	mu      sync.Mutex // also guards abandoned
+	// mu also guards abandoned of every waiter.
+	mu      sync.Mutex
 	free    int
 	waiting waiterHeap
 	arrived uint64
 }
 
 type waiter struct {
-	tries     int // that failed
+	// tries counts the failed tries so far.
+	tries     int
 	audience  int
 	arrival   uint64
 	admitted  chan struct{}
 	abandoned bool
 }
 
-// queue does not block. The fewest tries go first, then the largest audience: rooms whose part of the store is silent
-// must not starve others.
+// queue returns a waiter at once, without blocking. The waiter with the fewest tries is admitted first, then the one
+// with the largest audience: rooms whose part of the store is silent must not starve the others.
 func (s *prioritySemaphore) queue(tries, audience int) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +36,7 @@ func (s *prioritySemaphore) queue(tries, audience int) *waiter {
 	return w
 }
 
-// acquire: release after nil only.
+// acquire waits until w is admitted. The caller calls release if, and only if, acquire returned nil.
 func (s *prioritySemaphore) acquire(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.admitted:
@@ -60,7 +62,7 @@ func (s *prioritySemaphore) release() {
 	s.admit()
 }
 
-// admit needs mu.
+// admit lets waiters in while slots are free. The caller holds mu.
 func (s *prioritySemaphore) admit() {
 	for s.free > 0 && s.waiting.Len() > 0 {
 		if w, ok := heap.Pop(&s.waiting).(*waiter); ok && !w.abandoned {

@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// Joins need the store.
+	// The sweep is slow, because joins need the store more.
 	sweptPerSecond = 500
 	scanKey        = "scan of all pins"
-	// Others move their rooms first, and a new process may be slow to listen.
+	// One scan is no proof: the signaling nodes that have sockets move their rooms first, and a new process may not
+	// listen yet.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
-	sweepEvery    = 30 * time.Second // on average
-	maxSuspects   = 1024
+	// sweepEvery is an average: each pause is drawn around it.
+	sweepEvery  = 30 * time.Second
+	maxSuspects = 1024
 )
 
 type sweeper struct {
@@ -53,20 +55,22 @@ func (s *sweeper) pause() time.Duration {
 	return sweepEvery
 }
 
-// A room that is joined again is claimed above the removed pin.
+// scan removes the pins of dead boots, if this node is elected for it. A room that is joined again is claimed with an
+// epoch above the removed pin's.
 func (s *sweeper) scan(ctx context.Context) {
 	view, before := s.membership.View(), s.suspects
 	s.suspects = map[pin.BootID]int{}
 	if elected, ok := ring.Rendezvous(s.signalingNodes(), scanKey); !view.Settled || !ok || elected != s.config.Self {
 		return
 	}
-	judged := map[pin.BootID]bool{} // one dial per boot
+	// checked has the answer for each boot, so that a boot is dialled once in a scan.
+	checked := map[pin.BootID]bool{}
 	removed := 0
 	err := s.pins.AllPins(ctx, func(h pin.Holding) error {
-		dead, known := judged[h.Pin.Boot]
+		dead, known := checked[h.Pin.Boot]
 		if !known {
 			dead = s.isDead(ctx, view, h.Pin)
-			judged[h.Pin.Boot] = dead
+			checked[h.Pin.Boot] = dead
 			if dead && len(s.suspects) < maxSuspects {
 				s.suspects[h.Pin.Boot] = before[h.Pin.Boot] + 1
 			}
@@ -88,7 +92,8 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// Another process or a refusal proves a death. Silence does not.
+// isDead reports whether the pin's boot is proven dead: another process answers at its address, or the dial is
+// refused. Silence proves nothing, unless the view has seen the boot depart.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	liveness := view.Liveness(p.Node, p.Boot)
 	if liveness == cluster.Live || liveness == cluster.Replaced {

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// A killed process's sockets close within milliseconds.
+	// A killed process's sockets close within milliseconds, so the first probe comes early.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
-	// Twelve missing heartbeats.
+	// Twelve heartbeats are missing by then.
 	suspectAfter = 2500 * time.Millisecond
-	// Longer ones reset the back-off.
+	// A stream that lasted longer than this was healthy, so the back-off begins anew.
 	settledStream = time.Second
 )
 
-// watch ends with ctx or a proven death.
+// watch follows one boot by its stream of heartbeats, and probes it whenever the stream ends. It returns when ctx
+// ends or the death is proven.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := streamNever
 	probe := backoff.Backoff{First: firstProbe, Most: latestProbe}
@@ -42,7 +43,8 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate is false after a death, and when ctx ends.
+// investigate probes the node until it answers or its death is proven. It returns true if the node lives, and false
+// after a death or when ctx ends.
 func (f *Failover) investigate(ctx context.Context, w *watching, stream streamState, broke error, probe *backoff.Backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
@@ -59,7 +61,8 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream streamSt
 		case verdictDead:
 			f.membership.ReportDead(node.ID, node.Boot, "proof: "+evidence.String())
 			return false
-		case verdictAlive: // only the connection broke
+		case verdictAlive:
+			// Only the connection broke.
 			if suspected {
 				f.log.Info("node answers again", "node", node.ID, "boot", node.Boot)
 			}
@@ -95,11 +98,12 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	return heard, err
 }
 
-// Both at one moment.
+// gather asks the control and the media port at one moment, so that both answers are of the same process.
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream streamState) evidence {
 	e := evidence{Stream: stream}
 	var both sync.WaitGroup
-	e.Media, e.Control = mediaSilent, controlSilent // if asking panics
+	// These values stand if a question panics.
+	e.Media, e.Control = mediaSilent, controlSilent
 	both.Go(func() {
 		f.survive("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
 	})

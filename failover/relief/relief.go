@@ -18,47 +18,52 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Config has its reasons in DefaultConfig. Shares are of a ceiling.
+// Config has the bounds of relief. Shares are parts of a node's ceiling. DefaultConfig states the reasons.
 type Config struct {
-	// A node above Hot for HotFor is relieved to Cool.
+	// A node that is above Hot for HotFor is relieved until it is at Cool.
 	Hot, Cool float64
 	HotFor    time.Duration
-	// A node above Least, and Uneven above the cluster for UnevenFor, is relieved to half of Uneven.
+	// A node that is above Least, and by Uneven above the cluster's mean for UnevenFor, is relieved until it is half
+	// of Uneven above the mean.
 	Uneven, Least float64
 	UnevenFor     time.Duration
-	// Margin: a target is so much cooler than the source afterwards.
+	// Margin is by how much a target must be cooler than the source after the move.
 	Margin float64
-	// AtOnce bounds rooms under way.
+	// AtOnce bounds the rooms that move at one time.
 	AtOnce int
-	// Rest is from one move of a room to the next.
+	// Rest is how long a room stays after a move.
 	Rest time.Duration
-	// Reported: loads show a move within it.
+	// Reported is how long the load reports take to include a move.
 	Reported time.Duration
 }
 
-// DefaultConfig is the binary's.
+// DefaultConfig has the values of the binary.
 func DefaultConfig() Config {
 	return Config{
-		// Before pictures suffer, but above placement's 60 %.
+		// Hot is below the level at which pictures suffer, and above the 60 % up to which placement fills a node.
 		Hot: 0.85, Cool: 0.75, HotFor: 10 * time.Second,
-		// After a scale-up.
+		// Uneven evens out the load after nodes were added.
 		Uneven: 0.25, Least: 0.40, UnevenFor: time.Minute,
-		// Above load reports' errors.
+		// Margin is larger than the error of a load report.
 		Margin: 0.05,
-		// A move costs its people two connections for seconds.
+		// Every person of a moving room has two connections for some seconds.
 		AtOnce: 2,
 		Rest:   5 * time.Minute, Reported: 3 * time.Second,
 	}
 }
 
-// Node is a media node's load report.
+// Node is one media node as its load report shows it.
 type Node struct {
-	ID            ring.NodeID
-	Open          bool // heard, not draining
+	ID ring.NodeID
+	// Open says that the node is heard and not draining.
+	Open          bool
 	Load, Ceiling headroom.Egress
-	Limited       bool // holds pictures back: hot, no target
+	// Limited says that the node holds pictures back for lack of headroom. Such a node counts as hot and is no
+	// target.
+	Limited bool
 
-	source bool // of a recent move: no target
+	// source is set if a room has left the node lately. Such a node is no target.
+	source bool
 }
 
 func (n Node) known() bool {
@@ -69,14 +74,14 @@ func (n Node) takes() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0
 }
 
-// Room may move. Sends is measured.
+// Room is a room that may move. Sends is its measured egress.
 type Room struct {
 	ID    ring.RoomID
 	On    ring.NodeID
 	Sends headroom.Egress
 }
 
-// Move is a room to be moved.
+// Move names a room to be moved, its two nodes and the reason.
 type Move struct {
 	Room     ring.RoomID
 	From, To ring.NodeID
@@ -86,7 +91,8 @@ type Move struct {
 
 type begun struct {
 	Move
-	ended time.Time // zero: under way
+	// ended is zero while the move is under way.
+	ended time.Time
 }
 
 type heat struct {
@@ -94,19 +100,20 @@ type heat struct {
 	relieving bool
 }
 
-// Relief remembers heat and moves. It is not safe for concurrent use.
+// Relief remembers which nodes are hot and which rooms have moved. It is not safe for concurrent use.
 type Relief struct {
 	config      Config
 	hot, uneven map[ring.NodeID]heat
 	moves       map[ring.RoomID]begun
 }
 
-// New starts nothing.
+// New returns a Relief that has seen no node yet.
 func New(config Config) *Relief {
 	return &Relief{config: config, hot: map[ring.NodeID]heat{}, uneven: map[ring.NodeID]heat{}, moves: map[ring.RoomID]begun{}}
 }
 
-// Ended must follow each move of Next, done or not.
+// Ended tells Relief that a move is over, whether it succeeded or not. It must be called once for each move that Next
+// returned.
 func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	if m, ok := r.moves[room]; ok && m.ended.IsZero() {
 		m.ended = now
@@ -114,7 +121,7 @@ func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	}
 }
 
-// Next returns moves to begin. Without rooms it only learns heat.
+// Next returns the moves to begin now. If rooms is empty, it only remembers which nodes are hot.
 func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	nodes, free := r.reckon(now, nodes)
 	mean := share(nodes)
@@ -138,7 +145,8 @@ func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	return out
 }
 
-// reckon adds unreported moves.
+// reckon adds to the load reports the moves that they do not include yet. It also returns how many more moves may
+// begin.
 func (r *Relief) reckon(now time.Time, nodes []Node) ([]Node, int) {
 	nodes, free := slices.Clone(nodes), r.config.AtOnce
 	for room, m := range r.moves {
@@ -200,7 +208,8 @@ func heatOf(n Node) float64 {
 	return n.Load.Share(n.Ceiling)
 }
 
-// line is the share to come down to; no why: stay.
+// line returns the share of its ceiling down to which a node is to be relieved, and the reason. An empty reason means
+// that the node keeps its rooms.
 func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why string) {
 	c, at := r.config, heatOf(n)
 	heat := at
@@ -222,7 +231,8 @@ func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why stri
 	}
 }
 
-// crossed: above upper for long, and not at lower since.
+// crossed reports whether a node has been above upper for long, and has not come down to lower since. The two bounds
+// keep a node near one of them from beginning and ending all the time.
 func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, lower float64, long time.Duration) bool {
 	h, warm := of[id]
 	switch {
@@ -248,7 +258,8 @@ func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	return out
 }
 
-// choose takes the largest rooms, and last the smallest that suffices.
+// choose returns the moves that bring a node down to the share to. It takes the largest rooms first, and as the last
+// one the smallest that suffices, so that few rooms move and no more load than needed.
 func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) (out []Move) {
 	nodes = slices.Clone(nodes)
 	i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == from })
@@ -274,7 +285,8 @@ func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) 
 	return out
 }
 
-// weight is of the scarcer dimension.
+// weight is the part of a room's egress that counts on this node: packets, if the node has less of them left than of
+// bits.
 func weight(n Node, room Room) float64 {
 	if float64(n.Load.PacketsPerSecond)/float64(n.Ceiling.PacketsPerSecond) > float64(n.Load.BitsPerSecond)/float64(n.Ceiling.BitsPerSecond) {
 		return float64(room.Sends.PacketsPerSecond)

@@ -116,7 +116,7 @@ func BenchmarkDecide(b *testing.B) {
 				for b.Loop() {
 					if kind == "plan" {
 						l.plan(view, "room", headroom.Expect(4), avoidance{boot: "dead"}, true)
-						if l.held["room"].node == "" {
+						if l.reserved["room"].node == "" {
 							b.Fatal("nowhere")
 						}
 						continue

@@ -6,23 +6,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
-// Config bounds a call's waits.
+// Config bounds how long a call waits, and how unevenly rooms may be placed.
 type Config struct {
-	// StoreBudget is for the store's answers.
+	// StoreBudget is the time that all of one placement's store trips may take together.
 	StoreBudget time.Duration
-	// ProbeTimeout is for media nodes' answers.
+	// ProbeTimeout is the time in which a media node must answer.
 	ProbeTimeout time.Duration
-	// StoreClock is for epochs, which all signaling nodes share; nil: Clock. It may be set back.
+	// StoreClock gives the time from which epochs are made, which all signaling nodes share. If it is nil, Clock is
+	// used. It may be set back.
 	StoreClock func() time.Time
-	// Clock is for reservations and refusals, which stay in this process; nil: time.Now.
+	// Clock gives the time for reservations and refusals, which stay in this process. If it is nil, time.Now is used.
 	Clock func() time.Time
-	// Epsilon: a node's load/ceiling may be 1+Epsilon times the cluster's; 0: 0.25.
+	// Epsilon says how uneven the load may be: with the room, a node's load/ceiling may be 1+Epsilon times the
+	// cluster's. 0 stands for 0.25.
 	Epsilon float64
-	// Panics counts panics; nil: its own.
+	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 }
 
-// DefaultConfig is the binary's.
+// DefaultConfig has the values of the binary.
 func DefaultConfig() Config {
 	return Config{StoreBudget: 300 * time.Millisecond, ProbeTimeout: time.Second}
 }

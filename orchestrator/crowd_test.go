@@ -189,14 +189,14 @@ func TestALostMoveReservesWhatStands(t *testing.T) {
 	if p, err := signaling.Rehome(t.Context(), "lost", dead, headroom.Expect(10)); p != won || err != nil {
 		t.Fatalf("Rehome = %v, %v, want the pin that stands", p, err)
 	}
-	if held := signaling.ledger.held["lost"]; held.fence != won.Fence || held.node != won.Node || len(signaling.ledger.held) != 1 {
-		t.Errorf("%+v is reserved, want it for the pin that stands", signaling.ledger.held)
+	if held := signaling.ledger.reserved["lost"]; held.fence != won.Fence || held.node != won.Node || len(signaling.ledger.reserved) != 1 {
+		t.Errorf("%+v is reserved, want it for the pin that stands", signaling.ledger.reserved)
 	}
 	if p, err := signaling.Move(t.Context(), "lost", dead, "", headroom.Expect(10), pin.WhyDrain); p != won || err != nil {
 		t.Fatalf("Move = %v, %v, want the pin that stands", p, err)
 	}
-	if len(signaling.ledger.held) != 0 {
-		t.Errorf("%+v is reserved", signaling.ledger.held)
+	if len(signaling.ledger.reserved) != 0 {
+		t.Errorf("%+v is reserved", signaling.ledger.reserved)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestSignalingNodesPlanADeathAlike(t *testing.T) {
 				for i := range rooms {
 					room, from := name(i)
 					signaling.Plan(room, from, expect)
-					planned[i] = signaling.ledger.held[room].node
+					planned[i] = signaling.ledger.reserved[room].node
 				}
 				mu.Lock()
 				order := dice.Perm(rooms)
@@ -307,8 +307,8 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	}
 	close(goOn)
 	all.Wait()
-	if len(signaling.ledger.held) != 1 {
-		t.Errorf("%d rooms are reserved for, want the new one", len(signaling.ledger.held))
+	if len(signaling.ledger.reserved) != 1 {
+		t.Errorf("%d rooms are reserved for, want the new one", len(signaling.ledger.reserved))
 	}
 }
 

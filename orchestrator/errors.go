@@ -7,21 +7,21 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
-// Refusals of placement, returned wrapped.
+// These are the reasons why a room is not placed. They are returned wrapped.
 var (
 	ErrNotSettled = errors.New("this node has not seen the cluster yet")
 	ErrNoNodes    = errors.New("no SFU node takes rooms")
-	// ErrStoreUnavailable: no answer in time.
+	// ErrStoreUnavailable means that the store did not answer in time.
 	ErrStoreUnavailable = errors.New("the placement store is unavailable")
 	ErrContended        = errors.New("the room's pin keeps moving")
-	// ErrNobodyThere: the dial was refused, not timed out.
+	// ErrNobodyThere means that the dial was refused. A dial that times out is another error.
 	ErrNobodyThere = errors.New("nobody listens there")
 )
 
-// NoHeadroomError means that no node can take the room.
+// NoHeadroomError means that no node can take the room. Best is the largest free egress of a node.
 type NoHeadroomError struct {
 	Need headroom.Egress
-	Best headroom.Egress // largest free egress
+	Best headroom.Egress
 }
 
 func (e *NoHeadroomError) Error() string {

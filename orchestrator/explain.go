@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Explanation is a room's placement, explained.
+// Explanation says where a room is, why it is there, and where the walk would place it now.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
 	Hash  uint32          `json:"hash"`
@@ -19,30 +19,34 @@ type Explanation struct {
 	State string          `json:"state"`
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
-	Bound float64         `json:"bound"` // load/ceiling with the room
-	Walk  []Step          `json:"walk"`
-	// Claimed is the time of the claim's epoch.
+	// Bound is the share of its ceiling that a node may reach with the room.
+	Bound float64 `json:"bound"`
+	Walk  []Step  `json:"walk"`
+	// Claimed is the time of the claim, as its epoch states it.
 	Claimed time.Time `json:"claimed,omitzero"`
-	// ClaimedWhy names the nodes passed over, with their load.
+	// ClaimedWhy names the nodes that the claim passed over, with their load.
 	ClaimedWhy string `json:"claimedWhy,omitempty"`
-	// History has the moves, oldest first.
+	// History has the moves since the claim, oldest first.
 	History []pin.Change `json:"history"`
-	// Unrecorded counts moves that the store does not have.
+	// Unrecorded counts the moves that the store's history does not have.
 	Unrecorded uint64 `json:"unrecorded"`
 }
 
-// Step is a node of the walk.
+// Step is one node of the walk, in the order in which the walk visits the nodes.
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
-	Reserved headroom.Egress `json:"reserved"` // not in Reported yet
+	// Reserved is the egress of placed rooms that Reported does not include yet.
+	Reserved headroom.Egress `json:"reserved"`
 	Ceiling  headroom.Egress `json:"ceiling"`
-	Share    float64         `json:"share"`  // load/ceiling with the room
-	Chosen   bool            `json:"chosen"` // for a new room
-	Why      string          `json:"why"`
+	// Share is load/ceiling with the room.
+	Share float64 `json:"share"`
+	// Chosen marks the node that a new room of this name would get.
+	Chosen bool   `json:"chosen"`
+	Why    string `json:"why"`
 }
 
-// Explain only reads.
+// Explain returns the room's placement. It only reads.
 func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanation, error) {
 	view, err := o.settledView()
 	if err != nil {
@@ -65,7 +69,7 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	return out, nil
 }
 
-// Epochs begin as milliseconds: an earlier room of the name is further away.
+// Epochs begin as Unix milliseconds, so a larger gap between two epochs belongs to an earlier room of the same name.
 const movesOfOneLife = 5000
 
 func (e *Explanation) remember(changes []pin.Change) {
@@ -75,7 +79,8 @@ func (e *Explanation) remember(changes []pin.Change) {
 	next := e.Pin.Fence.Epoch
 	for _, c := range changes {
 		if c.Epoch > next {
-			continue // a write that was lost
+			continue
+			// The store lost this write later.
 		}
 		if next-c.Epoch > movesOfOneLife {
 			break

@@ -13,24 +13,27 @@ import (
 
 const (
 	reservationLasts = 5 * time.Second
-	// About two load reports.
+	// By then about two load reports of the node have come.
 	refusalLasts = 2 * time.Second
-	// Claims beyond it are not counted.
+	// Claims beyond this number are not counted.
 	maxReservations = 4096
 )
 
 type reservation struct {
-	node    ring.NodeID
-	boot    pin.BootID
-	fence   pin.Fence
-	cost    headroom.Egress
-	floor   headroom.Egress
-	lapses  time.Time
-	charged uint64 // the first report with the room; 0: unknown
+	node   ring.NodeID
+	boot   pin.BootID
+	fence  pin.Fence
+	cost   headroom.Egress
+	floor  headroom.Egress
+	lapses time.Time
+	// charged is the number of the first load report that includes the room, and 0 while that is unknown.
+	charged uint64
 
-	planned bool // the move has not begun
-	lowest  bool // see chooseLowest
-	over    []passed
+	// planned is set by plan, until the move begins.
+	planned bool
+	// lowest is set if the room was placed by chooseLowest.
+	lowest bool
+	over   []passed
 }
 
 type lapse struct {
@@ -38,25 +41,28 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds won claims to load reports, so that a burst between reports does not land on one node.
+// ledger adds won claims to the load reports, so that a burst of rooms between two reports does not land on one node.
 type ledger struct {
 	clock   func() time.Time
 	epsilon float64
 	mu      sync.Mutex
 	view    *cluster.View
-	base    totals // without reservations
-	held    map[ring.RoomID]reservation
-	sums    map[pin.BootID]headroom.Egress
-	floors  map[pin.BootID]headroom.Egress
-	total   headroom.Egress
-	claims  map[pin.BootID]headroom.Egress // under way: neither won nor lost
+	// base is the sum of the load reports, without reservations.
+	base     totals
+	reserved map[ring.RoomID]reservation
+	sums     map[pin.BootID]headroom.Egress
+	floors   map[pin.BootID]headroom.Egress
+	total    headroom.Egress
+	// claims has the egress of the claims under way, which are neither won nor lost yet. claimed is their sum.
+	claims  map[pin.BootID]headroom.Egress
 	claimed headroom.Egress
 	order   []lapse
 	refused map[pin.BootID]time.Time
 }
 
 type avoidance struct {
-	node ring.NodeID // it refused this room
+	// The node refused this room.
+	node ring.NodeID
 	boot pin.BootID
 }
 
@@ -66,7 +72,7 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return l.chosen(view, room, need, avoid)
 }
 
-// chosen needs mu.
+// chosen returns the node for a room and how it was chosen. The caller holds mu.
 func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.catchUp(view)
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
@@ -74,7 +80,8 @@ func (l *ledger) chosen(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// claim counts until settled, but never fills its node: most claims find a pin.
+// claim chooses a node for a new room. The room's egress counts for the bound until claimEnded, but does not use up
+// the node's headroom, because most claims find that the room has a pin.
 func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,20 +96,21 @@ func (l *ledger) claim(view *cluster.View, room ring.RoomID, need headroom.Egres
 	return node, made
 }
 
-func (l *ledger) settled(boot pin.BootID, need headroom.Egress) {
+func (l *ledger) claimEnded(boot pin.BootID, need headroom.Egress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	less(l.claims, boot, need)
 	l.claimed = l.claimed.Minus(need)
 }
 
-// reserve chooses for a pin to be replaced, and reserves at once: a dead node's rooms move together and must see each
-// other's targets.
+// reserve chooses a node for a room whose pin is to be replaced, and reserves its egress at once: the rooms of a dead
+// node move together and must see each other's targets. If plan has chosen a node that still takes the room, reserve
+// uses that node.
 func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(view)
-	if r := l.held[room]; r.planned {
+	if r := l.reserved[room]; r.planned {
 		if node, known := view.Nodes[r.node]; known && node.Boot == r.boot && l.barred(node, avoid) == "" {
 			r.planned, r.fence = false, fence
 			l.retain(room, r)
@@ -117,13 +125,13 @@ func (l *ledger) plan(view *cluster.View, room ring.RoomID, expect headroom.Room
 	defer l.mu.Unlock()
 	l.catchUp(view)
 	l.decide(view, room, expect, avoid, pin.Fence{}, lowest)
-	if r, ok := l.held[room]; ok {
+	if r, ok := l.reserved[room]; ok {
 		r.planned = true
-		l.held[room] = r
+		l.reserved[room] = r
 	}
 }
 
-// decide needs mu.
+// decide drops the room's reservation, chooses a node and reserves its egress there. The caller holds mu.
 func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.drop(room)
 	need, floor := expect.Cost(), expect.Floor()
@@ -140,14 +148,14 @@ func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Ro
 	return node, made
 }
 
-// totals needs mu.
+// totals returns the load and the ceiling of the cluster with all reservations and claims. The caller holds mu.
 func (l *ledger) totals() totals {
 	sum := l.base
 	sum.load, sum.epsilon = sum.load.Plus(l.total).Plus(l.claimed), l.epsilon
 	return sum
 }
 
-// walk needs mu.
+// walk yields the nodes in the ring's order from the room's owner on. The caller holds mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		for id := range view.Ring.Successors(room) {
@@ -168,7 +176,7 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) ite
 	}
 }
 
-// barred needs mu.
+// barred returns why a node may not take rooms, or the empty reason. The caller holds mu.
 func (l *ledger) barred(node cluster.Node, avoid avoidance) bar {
 	switch {
 	case node.Boot == "" || node.Control == "":
@@ -194,15 +202,15 @@ func (l *ledger) keep(room ring.RoomID, p pin.Pin, expect headroom.Room) {
 
 func (l *ledger) retain(room ring.RoomID, r reservation) {
 	l.drop(room)
-	if len(l.order) >= 2*maxReservations || len(l.held) >= maxReservations {
+	if len(l.order) >= 2*maxReservations || len(l.reserved) >= maxReservations {
 		return
 	}
-	if l.held == nil {
-		l.held = make(map[ring.RoomID]reservation)
+	if l.reserved == nil {
+		l.reserved = make(map[ring.RoomID]reservation)
 		l.sums, l.floors = make(map[pin.BootID]headroom.Egress), make(map[pin.BootID]headroom.Egress)
 	}
 	r.lapses = l.clock().Add(reservationLasts)
-	l.held[room] = r
+	l.reserved[room] = r
 	l.sums[r.boot] = l.sums[r.boot].Plus(r.cost)
 	l.floors[r.boot] = l.floors[r.boot].Plus(r.floor)
 	l.total = l.total.Plus(r.cost)
@@ -212,7 +220,7 @@ func (l *ledger) retain(room ring.RoomID, r reservation) {
 func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held[room].fence == fence {
+	if l.reserved[room].fence == fence {
 		l.drop(room)
 	}
 }
@@ -220,10 +228,10 @@ func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, ok := l.held[room]; ok && r.node == node && r.charged == 0 {
+	if r, ok := l.reserved[room]; ok && r.node == node && r.charged == 0 {
 		r.charged = max(charged, 1)
 		l.retain(room, r)
-		l.dropIfReported(room, l.held[room])
+		l.dropIfReported(room, l.reserved[room])
 	}
 }
 
@@ -234,17 +242,17 @@ func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 		l.refused = make(map[pin.BootID]time.Time)
 	}
 	l.refused[boot] = l.clock().Add(refusalLasts)
-	if l.held[room].boot == boot {
+	if l.reserved[room].boot == boot {
 		l.drop(room)
 	}
 }
 
 func (l *ledger) drop(room ring.RoomID) {
-	r, ok := l.held[room]
+	r, ok := l.reserved[room]
 	if !ok {
 		return
 	}
-	delete(l.held, room)
+	delete(l.reserved, room)
 	l.total = l.total.Minus(r.cost)
 	less(l.sums, r.boot, r.cost)
 	less(l.floors, r.boot, r.floor)

@@ -30,7 +30,7 @@ func (l *ledger) sumsAreRight(t *testing.T) {
 	t.Helper()
 	var total headroom.Egress
 	sums, floors := make(map[pin.BootID]headroom.Egress), make(map[pin.BootID]headroom.Egress)
-	for _, r := range l.held {
+	for _, r := range l.reserved {
 		floors[r.boot] = floors[r.boot].Plus(r.floor)
 		total = total.Plus(r.cost)
 		sums[r.boot] = sums[r.boot].Plus(r.cost)
@@ -120,7 +120,7 @@ func TestRefusingNodeIsPassedOverForAMoment(t *testing.T) {
 		view, l := viewOf(sfu("a", 1), sfu("b", 1)), &ledger{clock: time.Now}
 		owner := claimed(t, l, view, "r")
 		l.refuse("r", owner.Boot)
-		if len(l.held) != 0 {
+		if len(l.reserved) != 0 {
 			t.Error("a refused room still counts")
 		}
 		if next := claimed(t, l, view, "r"); next.ID == owner.ID {
@@ -146,14 +146,14 @@ func TestLedgerIsBounded(t *testing.T) {
 			claimed(t, l, view, ring.RoomID(fmt.Sprint(i)))
 			claimed(t, l, view, "again-and-again")
 		}
-		if len(l.held) > maxReservations || len(l.order) > 2*maxReservations {
-			t.Errorf("%d reservations and %d lapses are kept, want at most %d and twice that", len(l.held), len(l.order), maxReservations)
+		if len(l.reserved) > maxReservations || len(l.order) > 2*maxReservations {
+			t.Errorf("%d reservations and %d lapses are kept, want at most %d and twice that", len(l.reserved), len(l.order), maxReservations)
 		}
 		l.sumsAreRight(t)
 		<-time.After(reservationLasts)
 		claimed(t, l, view, "one-more")
-		if len(l.held) != 1 || len(l.order) != 1 {
-			t.Errorf("%d reservations and %d lapses after everything lapsed, want 1", len(l.held), len(l.order))
+		if len(l.reserved) != 1 || len(l.order) != 1 {
+			t.Errorf("%d reservations and %d lapses after everything lapsed, want 1", len(l.reserved), len(l.order))
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestClaimsUnderWay(t *testing.T) {
 		t.Errorf("60 claims on rooms of one owner lie %v, want at most 26 on any", on)
 	}
 	for _, boot := range boots {
-		l.settled(boot, four())
+		l.claimEnded(boot, four())
 	}
 	if len(l.claims) != 0 || l.claimed != (headroom.Egress{}) {
 		t.Errorf("all are settled, and still counted: %v, %v", l.claims, l.claimed)

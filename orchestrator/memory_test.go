@@ -52,8 +52,8 @@ func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
 	if store.Stands(class) != got.Encode() || store.Fault() != "" {
 		t.Errorf("the store has %q, and %s", store.Stands(class), store.Fault())
 	}
-	if len(signaling.ledger.held) != 0 {
-		t.Errorf("egress stays reserved for a room that is open already: %v", signaling.ledger.held)
+	if len(signaling.ledger.reserved) != 0 {
+		t.Errorf("egress stays reserved for a room that is open already: %v", signaling.ledger.reserved)
 	}
 	where.unanswered["b.test:7000"] = errors.New("it hangs")
 	if again, err := signaling.Place(t.Context(), class, headroom.Room{}); again != got || err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrNoPin means that there is nothing to move.
+// ErrNoPin means that the room has no pin, so there is nothing to move.
 var ErrNoPin = errors.New("the room is open nowhere")
 
 // TargetError says why a room cannot move to the named node.
@@ -25,8 +25,9 @@ func (e *TargetError) Error() string {
 	return fmt.Sprintf("node %s cannot take the room: %s", e.Node, e.Why)
 }
 
-// Move moves a room off the living node of from to node to; empty: to placement's choice. It returns the current pin,
-// which may be from. Errors: as of Place, *TargetError, ErrNoPin, *pin.CorruptError.
+// Move takes a room off the living node of the pin from, to the node to, or to one that placement chooses if to is
+// empty. It returns the current pin, which may still be from. It returns Place's errors, *TargetError, ErrNoPin and
+// *pin.CorruptError.
 func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error) {
 	view, err := o.settledView()
 	if err != nil {

@@ -26,38 +26,41 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// PinStore is the pins' store. Each method is one round trip and repeatable. An error is a *pin.CorruptError, wraps
-// pin.ErrLater, or leaves the outcome unknown.
+// PinStore is the store of the pins. Each method is one round trip and may be repeated. An error is a
+// *pin.CorruptError, or wraps pin.ErrLater; after any other error it is unknown whether the write happened.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the current pin and its incarnation (0: unknown), with
-	// waitlist.ErrDoor if the room has a door. why is for the history; empty: none.
+	// Claim writes p unless the room has a pin. It returns the current pin and the store's incarnation (0: unknown),
+	// and waitlist.ErrDoor if the room has a door. The reason why goes into the history, unless it is empty.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current, and returns the current pin; zero: none.
+	// Swap replaces old by next if old is the current pin. It returns the pin that is current afterwards, or the zero
+	// pin if there is none.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
-	// Repair is Swap for bytes that are no pin.
+	// Repair replaces the damaged text raw by next, as Swap replaces a pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
-	// Get is false without a pin.
+	// Get returns the current pin. The second value is false if the room has none.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
-	// History has recent swaps, and claims with a reason, newest first.
+	// History returns the recent swaps of the room, and its claims that have a reason, newest first.
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
-	// Enter is Claim through the room's door. A zero p claims nothing; a zero winner is no pin.
+	// Enter is Claim for a person at the room's door. With a zero p it claims nothing. A zero winner means that the
+	// room has no pin.
 	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
-// Views gives the current, immutable view, cheaply.
+// Views gives the current view of the cluster. The view is immutable, and getting it is cheap.
 type Views interface {
 	View() *cluster.View
 }
 
-// Prober asks media nodes by control address.
+// Prober asks media nodes at their control addresses.
 type Prober interface {
-	// BootAt's error wraps ErrNobodyThere for a refused dial; others prove nothing.
+	// BootAt returns which boot answers at the address. If the dial is refused, the error wraps ErrNobodyThere; any
+	// other error proves nothing.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which room is open or opening.
+	// Holds returns the pin under which the node has the room open or is opening it, or the zero pin.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
-// Orchestrator is a signaling node's. It is safe for concurrent use.
+// Orchestrator places the rooms of one signaling node. It is safe for concurrent use.
 type Orchestrator struct {
 	store  PinStore
 	views  Views
@@ -69,7 +72,7 @@ type Orchestrator struct {
 	probes singleflight.Group
 }
 
-// New needs a valid Config.
+// New starts nothing. It needs a valid Config.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	if cfg.Clock == nil {
@@ -84,9 +87,10 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	}
 }
 
-// Place returns or claims the room's pin. Without a store it returns the live owner's, or a recent one.
-// waitlist.ErrDoor comes with a pin: people enter by Enter. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError,
-// ErrStoreUnavailable (the claim may be written), ErrContended, pin.ErrLater (nothing was written), the context's.
+// Place returns the room's pin, and claims one if there is none. Without a store it returns the pin of the live
+// owner, or one that the store showed lately. waitlist.ErrDoor comes with a pin and means that people enter the room
+// by Enter. The other errors are ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
+// been written), ErrContended, pin.ErrLater (nothing was written), and the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	p, err := o.swapLoop(ctx, r, current{})
@@ -96,14 +100,16 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 	return p, err
 }
 
-// Enter is Place through the room's door. A *waitlist.WaitError admits nobody; other errors may come with an answer
-// that admits. ErrStoreUnavailable: no store, or no roster yet after data loss.
+// Enter is Place for a person at the room's door. A *waitlist.WaitError means that the person is not admitted. Other
+// errors may come with an answer that admits the person. ErrStoreUnavailable also means that the store lost data and
+// the room's roster has not been written again yet.
 func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
 	r := o.request(room, expect)
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
 	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
-		// Only a report before the door's answer proves that the roster was written.
+		// The store may have lost the roster. Only a load report from before the door's answer proves that the owner
+		// had written it again.
 		if node := r.asked.Nodes[p.Node]; r.entered == 0 || node.Boot != p.Boot || !node.Load.Synced.Has(r.entered) {
 			return pin.Pin{}, r.admission, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
 		}
@@ -111,25 +117,27 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	return p, r.admission, err
 }
 
-// Rehome moves room off the dead boot of from; without headroom, at the lowest layers. It returns the current pin.
-// Errors: as of Place.
+// Rehome moves a room off the dead boot of the pin from. If no node has headroom, it takes one that has headroom for
+// the lowest layers. It returns the current pin, and Place's errors.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
 	r.why = o.whyRehomed(from)
-	r.lowest = r.why != pin.WhyDrain // a drain waits for headroom
+	// A room on a draining node is not hurried to the lowest layers: it waits for headroom.
+	r.lowest = r.why != pin.WhyDrain
 	o.cache.Note(room, from)
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// Plan reserves Rehome's target. Signaling nodes that plan rooms in one order choose alike.
+// Plan reserves the node to which Rehome will move the room. Signaling nodes that plan the same rooms in the same
+// order choose the same nodes.
 func (o *Orchestrator) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
 	if view, err := o.settledView(); err == nil && !expect.Unreserved {
 		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot}, o.whyRehomed(from) != pin.WhyDrain)
 	}
 }
 
-// PlaceAgain is Rehome off a node that refused the room. Other rooms avoid it for a moment.
+// PlaceAgain moves a room off a node that refused to open it. Other rooms avoid that node for two seconds.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -140,14 +148,15 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
-// Observe makes later pins higher than f, which must never come from a client.
+// Observe notes a fence that this process was told of, so that later pins of the room are higher. The fence must
+// never come from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.cache.Note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened means that load reports from chargedInReport on include the room, so its reservation ends.
+// Opened ends the room's reservation: the load reports include the room from number chargedInReport on.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

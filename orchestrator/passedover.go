@@ -11,14 +11,17 @@ import (
 )
 
 type passed struct {
-	node  ring.NodeID
-	share float64 // load/ceiling with the room
+	node ring.NodeID
+	// share is load/ceiling with the room.
+	share float64
 	why   string
 }
 
-const maxPassed = 3 // in the history
+// The history names at most this many nodes of one choice.
+const maxPassed = 3
 
-// passedOver judges as choose did, without the nodes avoided. It needs mu.
+// passedOver lists the nodes that come before the chosen one on the walk, with the reason why choose did not take
+// them. It leaves out the nodes that the request avoids. The caller holds mu.
 func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidance, need headroom.Egress, made choice) []passed {
 	if owner, _ := view.Ring.Owner(room); owner == made.node {
 		return nil

@@ -55,7 +55,7 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 			if signaling.cache.Of("crowd") != pins[0] {
 				t.Errorf("signaling node %d remembers %v", i, signaling.cache.Of("crowd"))
 			}
-			if held := len(signaling.ledger.held); held > 1 {
+			if held := len(signaling.ledger.reserved); held > 1 {
 				t.Errorf("signaling %d reserves %d rooms, want its claim at most", i, held)
 			}
 		}
@@ -105,7 +105,7 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, ErrStoreUnavailable) || took > 3*time.Second {
 			t.Errorf("%s: Place = %v after %v, want ErrStoreUnavailable after about 0.3 s", name, err, took)
 		}
-		if len(signaling.ledger.held) != 0 {
+		if len(signaling.ledger.reserved) != 0 {
 			t.Errorf("%s: a claim that failed stays reserved", name)
 		}
 	}

@@ -13,7 +13,7 @@ func (l *ledger) catchUp(view *cluster.View) {
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
 		first := l.order[0]
 		l.order = l.order[1:]
-		if r := l.held[first.room]; !now.Before(r.lapses) {
+		if r := l.reserved[first.room]; !now.Before(r.lapses) {
 			l.drop(first.room)
 		}
 	}
@@ -21,7 +21,7 @@ func (l *ledger) catchUp(view *cluster.View) {
 		return
 	}
 	l.view, l.base = view, sum(view)
-	for room, r := range l.held {
+	for room, r := range l.reserved {
 		l.dropIfReported(room, r)
 	}
 	for boot, until := range l.refused {
@@ -41,7 +41,8 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	}
 }
 
-// A load counts up to its ceiling: overload must not raise the bound.
+// sum adds up the load reports. A node's load counts up to its ceiling only, because an overloaded node must not
+// raise the bound for the others.
 func sum(view *cluster.View) totals {
 	t := totals{placers: len(view.Signaling)}
 	for _, id := range view.Ring.Nodes() {
@@ -62,7 +63,7 @@ func floorOf(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.FloorBitsPerSecond, PacketsPerSecond: node.Load.FloorPacketsPerSecond}
 }
 
-// Without a report: what one core forwards over 1 Gbit/s.
+// A node without a load report is taken to forward what one core can forward over 1 Gbit/s.
 const (
 	assumedBitsPerSecond    = 1_000_000_000
 	assumedPacketsPerSecond = 100_000

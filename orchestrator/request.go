@@ -14,42 +14,56 @@ import (
 )
 
 type request struct {
-	room       ring.RoomID
-	expect     headroom.Room
-	avoid      avoidance
-	refused    pin.Fence     // by its node
-	left       time.Duration // of Config.StoreBudget
-	evidence   evidence
-	why        string
-	lowest     bool            // permits chooseLowest
-	claiming   headroom.Egress // cost, under way
-	in         pin.Incarnation // of the answers; 0 once one was unknown
+	room   ring.RoomID
+	expect headroom.Room
+	avoid  avoidance
+	// refused is the fence of the pin that its own node would not open.
+	refused pin.Fence
+	// left is the part of Config.StoreBudget that is not used up yet.
+	left     time.Duration
+	evidence evidence
+	why      string
+	// lowest permits chooseLowest.
+	lowest bool
+	// claiming is the egress that the ledger counts for this request's claim. It is zero when no claim is under way.
+	claiming headroom.Egress
+	// in is the incarnation of the store's answers. It stays 0 once an answer came from an unknown one.
+	in         pin.Incarnation
 	unanswered []pin.BootID
 
-	door      bool
-	entry     *waitlist.Entry // nil: nobody, or answered
+	door bool
+	// entry is the person at the door. It is nil if there is none, or if the door has answered.
+	entry     *waitlist.Entry
 	admission waitlist.Answer
-	entered   pin.Incarnation // incarnation of admission
-	asked     *cluster.View   // the view before admission
+	// entered is the incarnation in which the door answered.
+	entered pin.Incarnation
+	// asked is the view of the cluster from before the door was asked.
+	asked *cluster.View
 }
 
 type evidence int
 
 const (
-	fromMemory evidence = iota // needs no confirmation
-	fromStore                  // the cache or owners confirm it
-	restored                   // from the cache over a lower one: owners confirm it
+	// fromMemory is a pin that the store has not answered yet. It needs no confirmation by owners.
+	fromMemory evidence = iota
+	// fromStore is a pin that the store showed. The cache or the owners must confirm it.
+	fromStore
+	// restored is a pin from the cache that was written over a lower one. The owners must confirm it.
+	restored
 )
 
 type current struct {
-	pin   pin.Pin // zero: absent or corrupt
-	raw   *pin.CorruptError
-	owner pin.Pin // has the room open under another pin
+	// pin is zero if there is none or it is corrupt.
+	pin pin.Pin
+	raw *pin.CorruptError
+	// owner is the pin of a node that has the room open under another pin than the store's.
+	owner pin.Pin
 }
 
 func (c current) absent() bool { return c.raw == nil && c.pin.IsZero() }
 
-// A corrupt pin is an answer.
+// ask calls exchange within the store budget and turns its errors into placement's. A corrupt pin is an answer and no
+// error.
 func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.Pin, error)) (current, error) {
 	if r.left <= 0 {
 		return current{}, fmt.Errorf("place room %s: %w: its budget is used up", r.room, ErrStoreUnavailable)
@@ -66,7 +80,8 @@ func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.P
 	case errors.As(err, &wait):
 		return current{}, err
 	case errors.As(err, &corrupt):
-		// Anybody may own the room, in any incarnation: all owners are asked before the repair and after it.
+		// With a damaged pin anybody may own the room, in any incarnation. So all owners are asked, before the repair
+		// and after it.
 		r.in, r.evidence = 0, max(r.evidence, fromStore)
 		return current{raw: corrupt}, nil
 	case errors.Is(err, pin.ErrLater):
@@ -91,7 +106,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// enter asks once. A corrupt or later pin may come with an answer.
+// enter asks the door once for each request. The answer may come together with a corrupt pin or a pin.ErrLater.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	asked := o.views.View()
 	p, in, answer, err := o.store.Enter(ctx, r.room, next, r.why, *r.entry)
@@ -126,7 +141,8 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 	})
 }
 
-// Unknown is sticky: keep querying every owner.
+// answered notes the incarnation of a store's answer. Unknown is sticky: after one answer from an unknown incarnation
+// every owner is asked.
 func (r *request) answered(in pin.Incarnation) {
 	if r.evidence == fromMemory || r.in != 0 {
 		r.in = in

@@ -13,7 +13,8 @@ import (
 
 const maxSteps = 4
 
-// swapLoop replaces was until the store has a usable pin.
+// swapLoop writes a pin over was, and then over whatever the store has instead, until the store has a usable pin.
+// DESIGN.md has the loop in short and its races.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
@@ -29,7 +30,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			now, err = o.replace(ctx, r, was, next)
 		}
 		if next.IsZero() || was.absent() && errors.Is(err, ErrStoreUnavailable) {
-			// People may still join at the present pin.
+			// The room cannot be placed anew, but people may still join at its present pin.
 			now, err = o.readInstead(ctx, r, err)
 		}
 		if errors.Is(err, ErrStoreUnavailable) {
@@ -49,11 +50,13 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
 			if len(r.unanswered) > 0 {
-				r.in = 0 // the next call asks again
+				r.in = 0
+				// Some owners did not answer, so the next placement of this room asks them again.
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
 			if r.avoid.boot != "" && now.pin != next && !r.expect.Unreserved {
-				o.ledger.keep(r.room, now.pin, r.expect) // another signaling node moved it
+				o.ledger.keep(r.room, now.pin, r.expect)
+				// Another signaling node has moved the room. Its egress is reserved here as well.
 			}
 			return now.pin, nil
 		case usable:
@@ -64,14 +67,15 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
-// readInstead fails with why if there is no pin.
+// readInstead reads the pin after a placement failed with the error why. It returns why if the room has no pin.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
 		err = why
 	}
 	if err == nil && o.cache.Of(r.room) != found.pin {
-		r.evidence = max(r.evidence, fromStore) // its claimer may not have verified it
+		r.evidence = max(r.evidence, fromStore)
+		// Another process wrote this pin and may not have verified it.
 	}
 	return found, err
 }
@@ -81,7 +85,9 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		failpoint.Hit("rehome.before-swap")
 	}
 	if r.claiming != (headroom.Egress{}) {
-		defer o.ledger.settled(next.Boot, r.claiming) // after keep: a won claim always counts
+		// The claim stops counting only after keep has reserved the egress, so that a won claim is counted without a
+		// gap.
+		defer o.ledger.claimEnded(next.Boot, r.claiming)
 		r.claiming = headroom.Egress{}
 	}
 	now, err := o.write(ctx, r, was, next)
@@ -89,7 +95,8 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		o.ledger.forget(r.room, next.Fence)
 	}
 	if err != nil || now.pin != next {
-		return now, err // an error may hide a write: the reservation lapses
+		return now, err
+		// After an error the write may have happened, so the reservation stays until it lapses.
 	}
 	if was.absent() {
 		failpoint.Hit("place.after-claim")
@@ -103,7 +110,9 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
-// propose replaces was by the owner's pin, else by one that the store lost, else by one at a chosen node.
+// propose returns the pin that should replace was. If another node has the room open, that is a higher pin of that
+// node. Otherwise, if the store has lost a higher pin whose process lives, it is that pin. Otherwise the walk chooses
+// a node.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
@@ -142,7 +151,8 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 			r.claiming = need
 		}
 		r.why = ""
-		if o.cache.Of(r.room).IsZero() { // else the claim finds a pin
+		// A room that the cache knows most likely has a pin, so a reason for the claim would not be used.
+		if o.cache.Of(r.room).IsZero() {
 			r.why = because("", made.over)
 		}
 		return node, made
@@ -155,7 +165,7 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 	return node, made
 }
 
-// usable sets r.why if people may not join at was.
+// usable reports whether people may join at the pin was. If they may not, it sets r.why.
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {
 	if was.raw != nil {
 		o.log.Warn("corrupt pin", "room", r.room, "error", was.raw)
@@ -174,7 +184,8 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 	return why == ""
 }
 
-// whyStale is empty if p may be used. Unknown is not dead.
+// whyStale returns why a pin must not be used, or the empty reason. Unknown is not dead: a boot that gossip does not
+// know is asked itself.
 func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) string {
 	switch {
 	case r.avoid.boot != "" && p.Boot == r.avoid.boot:
@@ -218,7 +229,8 @@ func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	return "its process was taken for dead"
 }
 
-// why is empty if p's boot lives; known is false if the view cannot tell.
+// whyGone returns why the pin's boot is gone, or the empty reason if it lives. known is false if the view cannot
+// tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	switch view.Liveness(p.Node, p.Boot) {
 	case cluster.Live:
@@ -232,7 +244,8 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	}
 }
 
-// Concurrent dials are shared, and outlive their callers.
+// probe asks which boot answers at the pin's address. Callers that ask at one time share a dial, which therefore
+// outlives each of them.
 func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error) {
 	answer := o.probes.DoChan(p.Control, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)

@@ -16,7 +16,8 @@ const maxAsking = 64
 
 var errBroke = errors.New("asking broke")
 
-// unsynced returns live media nodes whose pins incarnation in may lack; 0: all.
+// unsynced returns the live media nodes whose pins may be missing in the incarnation in. With 0 it returns all of
+// them.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -45,9 +46,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	if now.raw == nil {
 		switch lower := now.pin.Fence.Less(known.Fence); {
 		case !usable && lower:
-			in = 0 // the store lost a write: nobody is known to be synced
+			in = 0
+			// The store lost a write, so no owner is known to be synced.
 		case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-			return verdict{}, nil // the pin that replaces it is verified after its write
+			return verdict{}, nil
+			// Another pin replaces this one, and is verified after its write.
 		case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 			return verdict{}, nil
 		}
@@ -148,10 +151,11 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	return said, nil
 }
 
-// Half of a pin's life.
+// This is half of a pin's life.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore asks no large cluster for unknown rooms, which clients may invent.
+// withoutStore places a room while the store is away: with the live owner that has it open, or where the store showed
+// it lately. Clients may invent room names, so for an unknown room it does not ask the owners of a large cluster.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil || r.entry != nil {
@@ -170,7 +174,9 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 		o.cache.Note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
-		return pin.Pin{}, false // only the store can tell
+		return pin.Pin{}, false
+		// Another node has the room under a lower fence than the cached pin. Only the store can tell which of
+		// them is right.
 	}
 	why, sure := whyGone(view, known)
 	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.IsRecent(r.room, known, rememberedFor))

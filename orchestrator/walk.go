@@ -10,11 +10,15 @@ import (
 )
 
 type candidate struct {
-	node    ring.NodeID
-	load    headroom.Egress // with reservations
-	claims  headroom.Egress // under way: they count for the bound only
-	floor   headroom.Egress // at the lowest layers
-	ceiling headroom.Egress // never zero
+	node ring.NodeID
+	// load includes reservations.
+	load headroom.Egress
+	// claims are under way. They count for the bound only.
+	claims headroom.Egress
+	// floor is the egress with all rooms at their lowest layers.
+	floor headroom.Egress
+	// ceiling is never zero: a node without a report has an assumed one.
+	ceiling headroom.Egress
 	barred  bar
 }
 
@@ -29,9 +33,11 @@ const (
 )
 
 type totals struct {
-	load    headroom.Egress // with claims
+	// load includes reservations and claims.
+	load    headroom.Egress
 	ceiling headroom.Egress
-	placers int // signaling nodes, which may all place a room by this view
+	// placers counts the signaling nodes, each of which may place a room by this same view.
+	placers int
 	epsilon float64
 }
 
@@ -46,14 +52,15 @@ const (
 	barred    fit = "barred"
 )
 
-// The ring's max/mean is 1.25 to 1.40: most rooms stay with their owner.
+// The busiest node of a ring has 1.25 to 1.40 times the mean, so with this value most rooms stay with their owner.
 const defaultEpsilon = 0.25
 
 func bound(total totals, need headroom.Egress) float64 {
 	return (1 + cmp.Or(total.epsilon, defaultEpsilon)) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// Idle nodes have no bound: the owner of the first rooms would exceed it.
+// fitOf returns how well a node can take the room. A nearly idle node has no bound, because in an empty cluster the
+// owner of the first room would always exceed it.
 func fitOf(c candidate, need headroom.Egress, limit float64) fit {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -72,27 +79,33 @@ func fitOf(c candidate, need headroom.Egress, limit float64) fit {
 }
 
 type choice struct {
-	node    ring.NodeID // empty: none
-	asked   int         // not barred
+	// node is empty if no node takes the room.
+	node ring.NodeID
+	// asked counts the nodes that are not barred.
+	asked   int
 	refused int
-	best    headroom.Egress // most free egress
-	lowest  bool            // by chooseLowest
-	over    []passed
+	// best is the largest free egress of a node.
+	best headroom.Egress
+	// lowest is set by chooseLowest.
+	lowest bool
+	over   []passed
 }
 
 type draw struct {
 	node ring.NodeID
 	best float64
-	lots float64 // of all
+	// lots is the sum of all nodes' lots.
+	lots float64
 }
 
-// luck is the same for all callers.
+// luck returns a random number of a node and a room that is the same for all callers.
 func luck(node ring.NodeID, room ring.RoomID) float64 {
-	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
+	// u is between 0 and 1, both excluded.
+	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53)
 	return -1 / math.Log(u)
 }
 
-// Weighted rendezvous.
+// enter gives a node its chance in a draw: weighted rendezvous hashing.
 func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	if score := lots * luck; d.node == "" || score > d.best {
 		d.node, d.best = node, score
@@ -100,8 +113,10 @@ func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node not barred if it is within the bound or idle. Else it draws by how many such rooms a
-// node takes below the bound; below its ceiling, if the lots below the bound are fewer than placers.
+// choose takes the first node that is not barred, if it is within the bound or nearly idle. Otherwise it draws a
+// node. A node's weight is how many such rooms it takes below the bound. If all nodes together take fewer rooms below
+// the bound than there are placers, the weight is how many a node takes below its ceiling: otherwise all placers
+// would choose the same few nodes.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress) choice {
 	var (
 		out                              choice
@@ -144,7 +159,8 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 	return out
 }
 
-// chooseLowest is for a running room without headroom: the node's other rooms lose layers.
+// chooseLowest draws a node for a running room for which no node has headroom. The node has enough for the lowest
+// layers of all its rooms, so its other rooms lose layers.
 func chooseLowest(walk iter.Seq[candidate], room ring.RoomID, floor headroom.Egress) ring.NodeID {
 	var drawn draw
 	for c := range walk {

@@ -1,5 +1,5 @@
 // Package history records what concurrent callers see of one room's pin while everything fails around them, and has
-// porcupine judge whether some order of the operations explains all of it. A judge that gives up fails the test.
+// porcupine check whether some order of the operations explains all of it. A check that gives up fails the test.
 //
 // The real Orchestrator and pinowner.Owner run on a simulated cluster: three media nodes, three signaling nodes with late and
 // differing views, one store. Time is simulated. A seed gives the whole schedule of faults; one that fails is shrunk and
@@ -20,7 +20,7 @@
 //   - Two nodes serve side by side only until the lower one's next refresh is answered.
 //   - A minute after the last fault one media node serves the room, and every signaling node names it.
 //
-// A write that nobody was told of is recorded with the moment by which it took effect; one without effect is not recorded.
+// A write of which nobody was told is recorded with the moment at which it took effect. A write without effect is not recorded.
 // The mixes of faults are requests late, lost and repeated; kills, restarts, false deaths, full nodes; processes cut off from
 // the store; the store emptied, rolled back, damaged, read-only; wrong clocks, and a store's that is ahead for a while; sweeps; nodes that do not answer.
 //

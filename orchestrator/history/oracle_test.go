@@ -88,7 +88,7 @@ func (m *making) against(boot pin.BootID) bool {
 	return false
 }
 
-// wrote judges a write: fences are unique, above the replaced one and above all that anybody was told of.
+// wrote checks a write: fences are unique, above the replaced one and above all that anybody was told of.
 func (b *oracle) wrote(old value, done write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *oracle) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 	return false
 }
 
-// serving judges a boot that begins to serve: no fence is shared, and a live node that serves under the highest must
+// serving checks a boot that begins to serve: no fence is shared, and a live node that serves under the highest must
 // be excused.
 func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	b.mu.Lock()
@@ -189,7 +189,7 @@ func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	}
 	b.owners[p.Fence] = boot
 	b.holding[boot] = p.Fence
-	b.look()
+	b.noteOverlap()
 }
 
 // vouchedFor: a majority stood in for the store.
@@ -204,7 +204,7 @@ func (b *oracle) servesNoMore(boot pin.BootID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.holding, boot)
-	b.look()
+	b.noteOverlap()
 }
 
 // disturbance counts processes that are cut off.
@@ -212,7 +212,7 @@ func (b *oracle) disturbance(more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.troubles += more
-	b.look()
+	b.noteOverlap()
 }
 
 // disturbed: the store lost data.
@@ -220,11 +220,11 @@ func (b *oracle) disturbed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ends()
-	b.look()
+	b.noteOverlap()
 }
 
-// look begins or ends a time of two nodes side by side in calm. It needs mu.
-func (b *oracle) look() {
+// noteOverlap begins or ends a time of two nodes side by side in calm. It needs mu.
+func (b *oracle) noteOverlap() {
 	switch together := len(b.holding) > 1 && b.troubles == 0; {
 	case !together:
 		b.ends()

@@ -125,7 +125,7 @@ func TestHistoriesOfRealStores(t *testing.T) {
 				}
 			})
 			all.Wait()
-			v := judge(r)
+			v := evaluate(r)
 			if len(v.faults) > 0 {
 				v.report(t, fmt.Sprintf("%s-%d", server.Name, seed))
 				return
@@ -148,7 +148,7 @@ func TestClaimsWithinOneMillisecond(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				for range 16 {
 					now := time.Now()
-					if v := judge(claimTwice(t, server, now, now.Add(-c.behind))); (len(v.faults) == 0) != c.right {
+					if v := evaluate(claimTwice(t, server, now, now.Add(-c.behind))); (len(v.faults) == 0) != c.right {
 						t.Fatalf("found %q:\n%s", v.faults, text(v.ops))
 					}
 				}
@@ -203,7 +203,7 @@ func TestHistoriesOfAKilledStore(t *testing.T) {
 		r.lose("the store was killed and restarted empty", value{}, from, back)
 		all.Wait()
 		r.repeated(from, back)
-		v := judge(r)
+		v := evaluate(r)
 		if len(v.faults) > 0 {
 			v.report(t, fmt.Sprintf("killed-%d", seed))
 			return

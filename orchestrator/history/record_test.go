@@ -140,7 +140,7 @@ type verdict struct {
 // checkLimit: a history takes about a millisecond.
 const checkLimit = 30 * time.Second
 
-func judge(r *record) verdict {
+func evaluate(r *record) verdict {
 	v := verdict{faults: r.faults, ops: r.history()}
 	limit := checkLimit
 	if len(v.faults) > 0 { // The search for an impossible order may take very long.

@@ -55,7 +55,7 @@ func newSignalingNode(w *world, name string) *signalingNode {
 		cfg.StoreClock = func() time.Time { return w.storeTime(time.Now(), e.link.lag) }
 	}
 	e.orch = orchestrator.New(e.link, e, e, cfg, quiet)
-	e.look()
+	e.refreshView()
 	return e
 }
 
@@ -75,8 +75,8 @@ func skewed(seed uint64, name string) func() time.Time {
 	}
 }
 
-// look gives the true view.
-func (e *signalingNode) look() {
+// refreshView gives the true view.
+func (e *signalingNode) refreshView() {
 	live, dead := e.world.truth()
 	for _, s := range live {
 		e.joined(s.node())

@@ -24,7 +24,7 @@ func newTrial(seed uint64, f faults) trial {
 	return trial{seed: seed, faults: f, actions: schedule(seed, f)}
 }
 
-// run judges what happened in a bubble.
+// run checks what happened in a bubble.
 func (tr trial) run(t *testing.T) verdict {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, tr.seed) // for nonces
@@ -51,7 +51,7 @@ func (tr trial) run(t *testing.T) verdict {
 		w.record.faults = append(w.record.faults, w.oracle.verdict()...)
 		r, seen = w.record, w.oracle.notes
 	})
-	v := judge(r) // Outside: its limit is in real time.
+	v := evaluate(r) // Outside: its limit is in real time.
 	v.notes = seen
 	return v
 }
@@ -65,7 +65,7 @@ func (w *world) settle() {
 	}
 	_ = c.pause(context.Background(), 20*time.Second) // Refusals and confirmations lapse.
 	for _, e := range w.everySignaling() {
-		e.look()
+		e.refreshView()
 	}
 	why := ""
 	for range 6 {

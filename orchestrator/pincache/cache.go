@@ -12,13 +12,14 @@ import (
 
 const (
 	maxCachedRooms = 16_384
-	// A damaged pin must not push all epochs to the largest.
+	// A damaged pin with a huge epoch must not push all later epochs to the largest number.
 	maxClockLead = 30 * 24 * time.Hour
 )
 
 // Cache is safe for concurrent use. The zero value is empty.
 type Cache struct {
-	Clock func() time.Time // nil: time.Now
+	// Clock gives the time from which epochs are made. If it is nil, time.Now is used.
+	Clock func() time.Time
 
 	mu      sync.Mutex
 	highest uint64
@@ -27,19 +28,21 @@ type Cache struct {
 }
 
 type cacheEntry struct {
-	pin      pin.Pin
-	verified pin.Incarnation // by owners; 0: not
-	at       time.Time       // of the store's answer
+	pin pin.Pin
+	// verified is the incarnation in which the owners confirmed the pin, or 0 if they have not.
+	verified pin.Incarnation
+	// at is when the store answered with this pin.
+	at time.Time
 }
 
-// Note remembers p, or its fence, if it is the room's highest.
+// Note remembers the pin p, or only its fence, if it is the highest of the room.
 func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteLocked(room, p)
 }
 
-// Verified notes that owners confirmed p.
+// Verified notes that the owners confirmed the pin p in the incarnation in.
 func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,13 +52,14 @@ func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// IsVerified is false for incarnation 0.
+// IsVerified reports whether the owners confirmed the pin p in the incarnation in. It is false for the unknown
+// incarnation 0.
 func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := c.get(room)
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// IsRecent means that the store showed p within that time.
+// IsRecent reports whether the store showed the pin p within that time.
 func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := c.get(room)
 	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within
@@ -66,7 +70,7 @@ func (c *Cache) noteLocked(room ring.RoomID, p pin.Pin) {
 		c.highest = p.Fence.Epoch
 	}
 	_, recent := c.recent[room]
-	known := c.look(room)
+	known := c.lookup(room)
 	if order := known.pin.Fence.Compare(p.Fence); order < 0 || order == 0 && known.pin.Node == "" {
 		known = cacheEntry{pin: p}
 	} else if recent {
@@ -81,8 +85,8 @@ func (c *Cache) noteLocked(room ring.RoomID, p pin.Pin) {
 	c.recent[room] = known
 }
 
-// look needs mu.
-func (c *Cache) look(room ring.RoomID) cacheEntry {
+// lookup returns what is known of a room. The caller holds mu.
+func (c *Cache) lookup(room ring.RoomID) cacheEntry {
 	if known, ok := c.recent[room]; ok {
 		return known
 	}
@@ -92,17 +96,17 @@ func (c *Cache) look(room ring.RoomID) cacheEntry {
 func (c *Cache) get(room ring.RoomID) cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.look(room)
+	return c.lookup(room)
 }
 
-// Of returns the highest pin, perhaps only its fence.
+// Of returns the highest pin seen of the room. Sometimes only its fence is known.
 func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
 
-// FreshEpoch is in Unix milliseconds, but above every epoch seen.
+// FreshEpoch returns the epoch for a claim: the Unix time in milliseconds, or one above the highest epoch seen.
 func (c *Cache) FreshEpoch(room ring.RoomID) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(uint64(max(c.now().UnixMilli(), 0)), c.highest+1, c.look(room).pin.Fence.Epoch+1)
+	return max(uint64(max(c.now().UnixMilli(), 0)), c.highest+1, c.lookup(room).pin.Fence.Epoch+1)
 }
 
 func (c *Cache) now() time.Time {
@@ -112,12 +116,13 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch is above p and all known pins of room.
+// NextEpoch returns the epoch for a move: one above p and all known pins of the room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }
 
-// Elapsed is the larger of monotonic and wall-clock time: one stops in a suspended machine, the other may be set.
+// Elapsed returns the larger of the monotonic and the wall-clock time between two moments. The first stops while the
+// machine is suspended, and the second may be set.
 func Elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

@@ -13,14 +13,15 @@ import (
 
 var (
 	errVanished = errors.New("the pin vanished while it was being confirmed")
-	// It may hide a higher pin.
+	// errDamaged means that the stored text is no pin. It may hide a higher one.
 	errDamaged = errors.New("the pin is damaged")
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm must come before a room opens or takes a new peer. It renews the pin, and writes an open room's where the store
-// has a lower one. A gossip majority replaces a silent store. Errors: *pin.FencedError (OpenRooms was told), or one that
-// wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
+// Confirm says whether the room may open, or take a new peer, under the pin p. It must be called before either. It
+// renews the pin's life, and writes the pin of an open room again if the store has a lower one. If the store is
+// silent, a gossip majority replaces it. The error is a *pin.FencedError (OpenRooms was told of the higher pin), or
+// it wraps pin.ErrMissing (place the room again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -34,7 +35,8 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 		return own.orMajority(held, own.confirmOpen(ctx, held))
 	}
 	answer, stands := own.beginOpening(held), false
-	defer func() { answer(stands) }() // also after a panic
+	// The opening ends after a panic, too.
+	defer func() { answer(stands) }()
 	err := own.orMajority(held, own.confirmOpening(ctx, held))
 	if stands = err == nil; stands {
 		own.recheckSoon()
@@ -42,7 +44,8 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 	return err
 }
 
-// A majority does not confirm a pin below one served here.
+// orMajority turns a store's error into Confirm's, unless a gossip majority replaces the store. A majority never
+// confirms a pin that is lower than one served here.
 func (own *Owner) orMajority(held pin.Holding, err error) error {
 	known := own.cache.Of(held.Room)
 	switch {
@@ -57,7 +60,8 @@ func (own *Owner) orMajority(held pin.Holding, err error) error {
 	case own.trustsMajority():
 		own.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		own.mu.Lock()
-		own.synced.distrust(errors.Is(err, pin.ErrUnreachable)) // the store may lack this pin
+		// The store may lack this pin.
+		own.synced.distrust(errors.Is(err, pin.ErrUnreachable))
 		own.mu.Unlock()
 		own.cache.Note(held.Room, held.Pin)
 		return nil
@@ -66,14 +70,15 @@ func (own *Owner) orMajority(held pin.Holding, err error) error {
 	}
 }
 
-// It writes: a store that refuses writes may show an old pin.
+// confirmOpen confirms the pin of an open room. It writes even if nothing is due, because a store that refuses writes
+// may show an old pin.
 func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := own.start()
 	found, err := own.pins.Refresh(ctx, []pin.Holding{held}, always)
 	if err != nil {
 		return err
 	}
-	stands, err := own.judge(ctx, held, found[0], true)
+	stands, err := own.resolve(ctx, held, found[0], true)
 	if err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 
 func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
-		// The store lost data. The signaling node writes a pin above both.
+		// The store lost data. The signaling node will write a pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
 	began, pauses := own.start()
@@ -114,7 +119,7 @@ func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher
 		if ours.Room != opening.Room {
 			continue
 		}
-		stands, err := own.judge(ctx, ours, pin.Found{Room: ours.Room, Stands: higher}, true)
+		stands, err := own.resolve(ctx, ours, pin.Found{Room: ours.Room, Stands: higher}, true)
 		if fenced, ok := errors.AsType[*pin.FencedError](err); ok {
 			stands = fenced.Current
 		} else if err != nil {
@@ -141,7 +146,8 @@ func (own *Owner) start() (began time.Time, pauses uint64) {
 	return time.Now(), own.pauses
 }
 
-// confirm is false after a pause.
+// confirm notes a confirmation. It returns false if this process was paused since the question, because the answer
+// may be old.
 func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()

@@ -18,8 +18,8 @@ type opening struct {
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may open. It waits for calls of Confirm, which may have read the
-// store before the caller wrote.
+// Opening returns the highest pin under which the room may open soon, or the zero pin. It first waits for calls of
+// Confirm under way, since they may have read the store before the caller of Opening wrote to it.
 func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
@@ -80,7 +80,7 @@ func (own *Owner) isOpening(h pin.Holding) bool {
 	return own.openingOf(h) != nil
 }
 
-// openingOf needs mu.
+// openingOf returns the opening under exactly this pin, or nil. The caller holds mu.
 func (own *Owner) openingOf(h pin.Holding) *opening {
 	for _, o := range own.opening[h.Room] {
 		if o.pin == h.Pin {
@@ -123,7 +123,8 @@ func byRoom(list []pin.Holding) map[ring.RoomID]pin.Pin {
 	return pins
 }
 
-// withOpenings adds confirmed openings: a pin that the store never showed must not be written.
+// withOpenings adds the rooms that are about to open under a confirmed pin. It leaves out pins that the store has
+// never shown, because they must not be written.
 func (own *Owner) withOpenings(open []pin.Holding) []pin.Holding {
 	openUnder, held := byRoom(open), slices.Clone(open)
 	own.mu.Lock()

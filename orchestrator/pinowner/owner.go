@@ -19,85 +19,91 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// OpenRooms are the media node's.
+// OpenRooms are the open rooms of the media node.
 type OpenRooms interface {
-	// Held lists them with their pins.
+	// Held lists the open rooms with their pins.
 	Held() []pin.Holding
-	// Fence hands room, which may not be open, over to higher. It must not block.
+	// Fence tells of a higher pin of a room, which need not be open. If the pin names another node, the room ends
+	// here. Fence must not block.
 	Fence(room ring.RoomID, higher pin.Pin)
 }
 
-// LeaseStore is a pin owner's store.
+// LeaseStore is the store as a pin owner uses it.
 type LeaseStore interface {
-	// Refresh returns the current pin of each held. It prolongs due pins, writes missing ones again, and overwrites
-	// none. After an error nothing is known; a Found's may be pin.ErrUnreachable.
+	// Refresh returns the current pin of each room of held. It renews the life of those that are due, writes missing
+	// pins again, and overwrites none. After an error nothing is known. The error of a single Found may be
+	// pin.ErrUnreachable.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes; an error: some do not. Later writes are in these or
-	// later ones.
+	// Incarnations returns the incarnations of all masters that take writes, and an error if some do not. Later
+	// writes go to these incarnations or to later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap is orchestrator.PinStore's.
+	// Swap is the Swap of orchestrator.PinStore.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
-	// Prolong renews the current pin's life, and returns the pin or none.
+	// Prolong renews the life of the current pin and returns that pin, or the zero pin if there is none.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
-// Rosters are open rooms' rosters in the store.
+// Rosters writes the rosters of the open rooms to the store.
 type Rosters interface {
-	// Renew writes one again. It must not block.
+	// Renew writes the room's roster again. It must not block.
 	Renew(room ring.RoomID)
-	// Prolong has one live as long as its pin, which was prolonged. A pause has all pins prolonged at once, so it must
-	// cost nothing where the roster was written lately. It must not block.
+	// Prolong makes the roster live as long as its pin, whose life was renewed. After a pause all pins are renewed at
+	// once, so it must cost nothing if the roster was written lately. It must not block.
 	Prolong(room ring.RoomID)
-	// Rewrite writes all. After an error the store may lack some: only unreachable masters if it is pin.ErrUnreachable.
+	// Rewrite writes all rosters again. After an error the store may lack some of them; if the error is
+	// pin.ErrUnreachable, only those of unreachable masters.
 	Rewrite(ctx context.Context) error
 }
 
 const (
-	// Three refreshes.
+	// A confirmation counts for the time of three refreshes.
 	confirmedFor   = 15 * time.Second
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
-	// After a pause the view is old for some probe rounds.
+	// The view is old for some probe rounds after a pause, so the majority is not trusted for this long.
 	majorityRestsFor = 10 * time.Second
 	retryEvery       = 200 * time.Millisecond
 	checkEvery       = time.Second
 	silentFor        = 3 * time.Second
 	recheckAfter     = 100 * time.Millisecond
-	// A pin's life.
+	// An owner may reclaim a room for the length of a pin's life.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
-	// The rest of a refresh has its own time: a silent master uses up this one.
+	// The incarnations have a time of their own, so that a silent master does not use up the time of the whole
+	// refresh.
 	incarnationsTimeout = time.Second
 	confirmTimeout      = 300 * time.Millisecond
 )
 
 // Config has its reasons in DefaultConfig.
 type Config struct {
-	// RefreshEvery is a mean.
+	// RefreshEvery is the mean time between two refreshes.
 	RefreshEvery time.Duration
-	// ProlongEvery is a small part of a pin's life.
+	// ProlongEvery is after how long a pin's life is renewed. It is a small part of that life.
 	ProlongEvery time.Duration
-	// Majority reports a gossip majority, which replaces a silent store; nil: never.
+	// Majority reports whether gossip sees a majority of the cluster, which replaces a silent store. If it is nil,
+	// nothing does.
 	Majority func() bool
-	// Rosters are rewritten before the node is synced; nil: none.
+	// Rosters are written again before the node is synced. They may be nil.
 	Rosters Rosters
-	// Panics counts panics; nil: its own.
+	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 }
 
-// DefaultConfig leaves Majority, Rosters and Panics to the caller.
+// DefaultConfig has the values of the binary. Majority, Rosters and Panics are left to the caller.
 func DefaultConfig() Config {
 	// Two refreshes may be lost before a confirmation lapses.
 	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
-// Owner is a media node's. It is safe for concurrent use.
+// Owner keeps the pins of one media node. It is safe for concurrent use. The fields below mu are guarded by mu.
 type Owner struct {
 	pins  LeaseStore
 	rooms OpenRooms
 	cfg   Config
 	log   *slog.Logger
-	kick  chan struct{} // wakes Run
+	// A value in kick wakes Run.
+	kick  chan struct{}
 	cache pincache.Cache
 
 	laterLogs *loglimit.Limiter
@@ -108,19 +114,22 @@ type Owner struct {
 	synced    synced
 	plan      schedule
 	fastUntil time.Time
-	adopting  bool // at the last refresh a room had not adopted its higher pin
+	// adopting is set if at the last refresh a room had not adopted its higher pin.
+	adopting  bool
 	heartbeat time.Time
 	paused    time.Time
-	pauses    uint64 // an answer across one confirms nothing
+	// pauses counts the pauses of this process. An answer to a question from before a pause confirms nothing.
+	pauses uint64
 }
 
 type confirmation struct {
-	pin       pin.Pin
-	at        time.Time // of the question
+	pin pin.Pin
+	// at is when the question was asked, not when the answer came.
+	at        time.Time
 	prolonged time.Time
 }
 
-// New needs Run.
+// New starts nothing: Run does the refreshing.
 func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	if cfg.Rosters == nil {

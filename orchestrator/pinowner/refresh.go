@@ -20,7 +20,8 @@ var (
 
 const maxSteps = 4
 
-// Refresh checks all pins. While a master may refuse writes it prolongs all: a cut-off master shows old pins.
+// Refresh checks the pins of all open rooms. If some master may refuse writes, it writes to all of them: a master
+// that is cut off shows old pins to readers.
 func (own *Owner) Refresh(ctx context.Context) error {
 	own.mu.Lock()
 	own.synced.clean = false
@@ -70,7 +71,8 @@ func (own *Owner) lacks(answered pin.Incarnations, at time.Time, all bool) bool 
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	lacks := own.synced.lacks(answered, all)
-	if lacks { // fenced owners stop sooner
+	if lacks {
+		// After a loss of data, refresh faster, so that fenced owners stop sooner.
 		own.fastUntil = at.Add(own.cfg.RefreshEvery)
 	}
 	return lacks
@@ -85,7 +87,7 @@ func (own *Owner) recheckSoon() {
 	}
 }
 
-// The pin may have moved while the room opened.
+// recheck reads the pins of the rooms that have just opened, because a pin may have moved while its room opened.
 func (own *Owner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -104,17 +106,19 @@ func isAdopting(err error) bool { return errors.Is(err, errAdopting) }
 
 func always(pin.Holding) bool { return true }
 
-// The nonce spreads prolonging over ProlongEvery.
+// isDue reports whether the pin's life is to be renewed. The pin's nonce shifts the moment, so that the renewals of
+// many pins are spread over ProlongEvery.
 func (own *Owner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
-	turn := func(at time.Time) int64 {
+	period := func(at time.Time) int64 {
 		return (at.UnixNano() + int64(h.Pin.Fence.Nonce%uint64(every))) / int64(every)
 	}
-	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
+	return pincache.Elapsed(c.prolonged, now) >= every || period(now) != period(c.prolonged)
 }
 
-// After an error nothing was learned. held begins with open rooms. partial: pins of unreachable masters are no fault, for
-// nothing is said of those masters.
+// check compares the pins of held with the store's. The first rooms of held, open many, are open. After an error
+// nothing was learned. With partial, a pin that lies on an unreachable master is no fault, because the node will not
+// report the incarnation of that master.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool, partial bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -125,7 +129,7 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 		return nil, err
 	}
 	for i, f := range found {
-		stands, err := own.judge(ctx, held[i], f, i < open)
+		stands, err := own.resolve(ctx, held[i], f, i < open)
 		switch {
 		case err == nil && i < open:
 			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
@@ -141,7 +145,7 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 				faults = append(faults, fmt.Errorf("room %s: %w", held[i].Room, errAdopting))
 			}
 		case err == nil:
-		case errors.Is(err, pin.ErrFenced): // OpenRooms was told
+		case errors.Is(err, pin.ErrFenced): // OpenRooms was told.
 		case errors.Is(err, errDamaged):
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
 		case errors.Is(err, pin.ErrLater):
@@ -154,9 +158,10 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge replaces an open room's lower pin, and reclaims one whose maker ignored ours. A *pin.FencedError: OpenRooms
-// was told. Other errors: unknown.
-func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
+// resolve ends a difference between an open room's pin and the store's. It replaces a lower pin, and reclaims the
+// room from a pin that was made without knowledge of ours. It returns the pin that is current afterwards. After a
+// *pin.FencedError OpenRooms was told of the higher pin; any other error leaves the current pin unknown.
+func (own *Owner) resolve(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
 		own.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
@@ -172,7 +177,8 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 		case stands.IsZero():
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
 		case stands.Fence.Less(ours.Pin.Fence) && !open:
-			// Lost, or opened elsewhere. The signaling node asks the owners.
+			// The store lost our pin, or the room was opened elsewhere. The signaling node asks the owners which it
+			// is.
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
@@ -196,7 +202,8 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errContended)
 }
 
-// Nobody can have moved ours with good reason.
+// mayReclaim reports whether nobody can have moved the room with good reason: its pin was confirmed within a pin's
+// life, and this node sees a gossip majority.
 func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	c := own.confirmation(ours.Room)
 	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())

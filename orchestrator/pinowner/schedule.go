@@ -13,7 +13,8 @@ import (
 
 type schedule struct {
 	refresh time.Time
-	recheck time.Time // zero: never
+	// recheck is zero if no room has opened since the last one.
+	recheck time.Time
 	check   time.Time
 }
 
@@ -27,7 +28,7 @@ func (s schedule) next() time.Time {
 	return first
 }
 
-// Run refreshes until ctx ends, and returns nil.
+// Run refreshes the pins until ctx ends, and returns nil.
 func (own *Owner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { own.watchPauses(ctx) })
@@ -75,7 +76,7 @@ func (own *Owner) planned() schedule {
 }
 
 func (own *Owner) refreshed(away bool) {
-	// Tests can repeat nonces.
+	// The jitter comes from a nonce, because tests can repeat nonces.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -87,7 +88,7 @@ func (own *Owner) refreshed(away bool) {
 	own.planCheck(away || own.adopting)
 }
 
-// planCheck needs mu.
+// planCheck sets when the incarnations are read next. The caller holds mu.
 func (own *Owner) planCheck(soon bool) {
 	own.plan.check = time.Now().Add(checkEvery)
 	if soon {
@@ -112,11 +113,12 @@ func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	return err == nil && !same
 }
 
-// A refresh may wait longer than a pause.
+// watchPauses notices pauses of this process in a goroutine of its own, because a refresh may wait for longer than a
+// pause lasts.
 func (own *Owner) watchPauses(ctx context.Context) {
-	look := func() { own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause) }
-	look()
-	backoff.Every(ctx, heartbeatEvery, look)
+	check := func() { own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause) }
+	check()
+	backoff.Every(ctx, heartbeatEvery, check)
 }
 
 func (own *Owner) noticePause() {

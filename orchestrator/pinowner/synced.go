@@ -8,17 +8,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// synced are the incarnations with all pins and rosters of this node. Owner's mu guards it.
+// synced tracks the store's incarnations that have all pins and rosters of this node. It is guarded by Owner's mu.
 type synced struct {
-	heard   map[pin.Incarnation]time.Time // each one's last answer
-	all     time.Time                     // the last answer of all, without faults
-	steady  time.Time                     // since then all have answered without a pause of silentFor
-	clean   bool                          // the last refresh had no faults
-	asked   time.Time
-	partial bool // some did not answer then
+	// heard has the time of each incarnation's last answer.
+	heard map[pin.Incarnation]time.Time
+	// all is when all masters last answered without a fault.
+	all time.Time
+	// steady is since when all masters have answered without a pause of silentFor.
+	steady time.Time
+	// clean is set if the last refresh had no fault.
+	clean bool
+	asked time.Time
+	// partial is set if some masters did not answer at the time asked.
+	partial bool
 }
 
-// Synced returns the incarnations with all pins and rosters of this node; each until confirmedFor after its last answer.
+// Synced returns the incarnations that have all pins and rosters of this node. Each one counts until confirmedFor
+// after its last answer.
 func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -35,7 +41,8 @@ func (s *synced) at(now time.Time) pin.Incarnations {
 	return pin.IncarnationsOf(all)
 }
 
-// lacks: one that answers may not have all pins and rosters, or, when all answered, one has gone.
+// lacks reports whether the pins and rosters must be written again: an incarnation answers that may not have all of
+// them, or all masters answered and a known incarnation is gone.
 func (s *synced) lacks(answered pin.Incarnations, all bool) bool {
 	for _, in := range answered.All() {
 		if _, ok := s.heard[in]; !ok {
@@ -45,7 +52,8 @@ func (s *synced) lacks(answered pin.Incarnations, all bool) bool {
 	return all && len(s.heard) != len(answered.All())
 }
 
-// refreshed: an owner's pins are in those that answered before the refresh, or a fault.
+// refreshed notes the end of a refresh. After a clean one, all pins of the node are in the incarnations that answered
+// before it.
 func (s *synced) refreshed(answered pin.Incarnations, at time.Time, all, clean bool) {
 	s.asked, s.partial, s.clean = at, !all, clean
 	if !clean {
@@ -60,7 +68,8 @@ func (s *synced) refreshed(answered pin.Incarnations, at time.Time, all, clean b
 	}
 }
 
-// answer is true if all answered and none is new.
+// answer notes which incarnations answered a question. It returns true if all masters answered and the incarnations
+// are those of the last time.
 func (s *synced) answer(answered pin.Incarnations, at time.Time, all bool) bool {
 	s.asked, s.partial = at, !all
 	last := s.at(at)
@@ -83,8 +92,8 @@ func (s *synced) allAnswered(at time.Time) {
 	s.all = at
 }
 
-// StoreSteadyFor returns for how long the whole store has answered this node, without a pause of more than three seconds; zero
-// while it is silent.
+// StoreSteadyFor returns for how long the whole store has answered this node without a pause of more than three
+// seconds. It is zero while the store is silent.
 func (own *Owner) StoreSteadyFor() time.Duration {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -98,7 +107,8 @@ func (s *synced) steadyFor(now time.Time) time.Duration {
 	return pincache.Elapsed(s.steady, now)
 }
 
-// distrust withdraws the incarnations that may lack a pin: those that did not answer, or all if it may lie in any.
+// distrust withdraws the incarnations that may lack a pin. These are the ones that did not answer last time, or all
+// of them if the pin may lie in any.
 func (s *synced) distrust(unreachable bool) {
 	maps.DeleteFunc(s.heard, func(_ pin.Incarnation, heard time.Time) bool {
 		return !unreachable || !s.partial || heard.Before(s.asked)

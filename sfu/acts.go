@@ -1,8 +1,6 @@
 package sfu
 
 import (
-	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -10,36 +8,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Longer lines are dropped.
-const (
-	chatBytes   = 8000
-	chatIDBytes = 64
-	// One person's. A signaling node allows half; more comes through several nodes.
-	chatPerSecond = 10
-	chatBurst     = 20
-	// Lines of a room that are kept for the grace time.
-	chatKept = 64
-)
-
-// said is a line that was said at some time.
-type said struct {
-	line *control.Chat
-	at   time.Time
-}
-
 // chat sends a line to everybody attached, also to the speaker as the acknowledgement. It is kept for those who are expected or whose
 // signaling node is dead or frozen: they attach within the grace time.
 func (r *room) chat(p *peer, say *control.Say) {
-	text, id := say.GetText(), say.GetId()
-	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||
-		!r.chatters.Allow(p.entry.GetIdentity()) {
+	line := r.lines.add(p.entry, say, time.Now())
+	if line == nil {
 		return
 	}
-	r.chatSeq++
-	line := &control.Chat{
-		Peer: string(p.id), Name: p.entry.GetName(), Text: text, Id: id, AtUnixMs: time.Now().UnixMilli(), Seq: r.chatSeq,
-	}
-	r.said = append(r.said[max(len(r.said)+1-chatKept, 0):], said{line, time.Now()})
 	for _, other := range r.peers {
 		r.send(other, chatEvent(line))
 		if other.outbox != nil {
@@ -48,20 +23,12 @@ func (r *room) chat(p *peer, say *control.Say) {
 	}
 }
 
-// tellMissed repeats the lines since the peer came or was expected. What was sent to the former signaling node may have been lost
-// there. A client drops an id that it has, so lines without an id are sent once.
+// tellMissed repeats the lines since the peer came or was expected.
 func (r *room) tellMissed(p *peer) {
-	for _, kept := range r.said {
-		seq := kept.line.GetSeq()
-		if seq > p.chatFrom && (seq > p.chatSent || kept.line.GetId() != "") && time.Since(kept.at) < r.node.cfg.Grace {
-			r.send(p, chatEvent(kept.line))
-			p.chatSent = max(p.chatSent, seq)
-		}
+	for _, line := range r.lines.missed(p.chatFrom, p.chatSent, r.node.cfg.Grace) {
+		r.send(p, chatEvent(line))
+		p.chatSent = max(p.chatSent, line.GetSeq())
 	}
-}
-
-func chatEvent(line *control.Chat) *control.PeerEvent {
-	return &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: line}}
 }
 
 // hand leaves a raised hand where it is.
@@ -138,36 +105,17 @@ func (r *room) recall(p *peer, known *control.Peer) {
 	r.tell(p)
 }
 
-const (
-	reactEvery = 250 * time.Millisecond
-	// Twice a signaling node's: more comes through several.
-	reactPerSecond = 4
-	reactBurst     = 12
-	// Of one emoji; of one event.
-	emojiBytes   = 32
-	maxReactions = 1000
-)
-
 // react sends an emoji, with others of the moment, to everybody attached.
 func (r *room) react(p *peer, emoji string) {
-	if emoji == "" || len(emoji) > emojiBytes || !utf8.ValidString(emoji) || p.entry.GetHidden() || !r.reactors.Allow(p.entry.GetIdentity()) {
-		return
-	}
-	again := slices.ContainsFunc(r.reactions, func(o *control.Reaction) bool { return o.GetPeer() == string(p.id) && o.GetEmoji() == emoji })
-	if again || len(r.reactions) >= maxReactions {
-		return
-	}
-	r.reactions = append(r.reactions, &control.Reaction{Peer: string(p.id), Emoji: emoji})
-	if len(r.reactions) == 1 {
-		r.after(max(0, reactEvery-time.Since(r.reactedAt)), r.tellReactions)
+	if r.reactions.add(p.entry, emoji) {
+		r.after(r.reactions.due(time.Now()), r.tellReactions)
 	}
 }
 
 func (r *room) tellReactions() {
-	event := &control.Reactions{Reactions: r.reactions}
-	r.reactions, r.reactedAt = nil, time.Now()
+	event := r.reactions.take(time.Now())
 	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reactions{Reactions: event}})
+		r.send(p, &control.PeerEvent{Event: event.GetEvent()})
 	}
 }
 
@@ -274,24 +222,13 @@ func (r *room) judge(p *peer, act control.Act) bool {
 		entry.HandRaisedUnixMs = 0
 		p.judged = true
 	case control.Act_ACT_GRANT:
-		r.setGrant(entry, true)
+		r.moderation.setGrant(entry, true)
 	case control.Act_ACT_GIVE_UP:
-		r.setGrant(entry, false)
+		r.moderation.setGrant(entry, false)
 	case control.Act_ACT_MUTE, control.Act_ACT_ASK_UNMUTE, control.Act_ACT_UNSPECIFIED:
 		return false
 	}
 	return r.renew(p, entry)
-}
-
-// setGrant gives or takes back the grant of an entry that nobody has yet, later than any former change.
-func (r *room) setGrant(entry *control.Peer, moderator bool) {
-	entry.Moderator, entry.GrantJudgedUnixMs = moderator, max(time.Now().UnixMilli(), entry.GetGrantJudgedUnixMs()+1)
-	id := forward.PeerID(entry.GetId())
-	if moderator {
-		delete(r.demoted, id)
-	} else if len(r.demoted) < maxRemoved {
-		r.demoted[id] = entry.GetGrantJudgedUnixMs()
-	}
 }
 
 // muteBy mutes for a moderator; only the peer itself unmutes.
@@ -328,14 +265,14 @@ func (r *room) tellRoster(changed []*peer) {
 	for _, p := range changed {
 		p.told, p.toldAt = p.entry, time.Now()
 	}
-	r.seq++
-	shown := &control.Roster{Peers: r.rosterFor(nil)}
+	r.version.seq++
+	shown := &control.Roster{Peers: r.peers.shownTo(nil)}
 	for _, p := range r.peers {
 		roster := shown
 		if p.entry.GetHidden() {
-			roster = &control.Roster{Peers: r.rosterFor(p)}
+			roster = &control.Roster{Peers: r.peers.shownTo(p)}
 		}
-		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Roster{Roster: roster}})
+		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_Roster{Roster: roster}})
 	}
 }
 
@@ -346,9 +283,7 @@ func (r *room) removeWhere(peer, identity string) []string {
 		if string(id) != peer && (identity == "" || p.entry.GetIdentity() != identity) {
 			continue
 		}
-		if len(r.removed) < maxRemoved {
-			r.removed[id] = true
-		}
+		r.moderation.remove(id)
 		if p.outbox != nil {
 			p.outbox.end(r.event(removedRefusal().event()))
 		}
@@ -358,9 +293,3 @@ func (r *room) removeWhere(peer, identity string) []string {
 	}
 	return found
 }
-
-func removedRefusal() *refusal {
-	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
-}
-
-func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

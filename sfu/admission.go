@@ -177,7 +177,6 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 		return nil, refused
 	}
 	r := newRoom(n, a, now)
-	r.chargedIn = n.reportSeq + 1
 	n.rooms[a.room], n.serving[r] = r, struct{}{}
 	n.mu.Unlock()
 	select {

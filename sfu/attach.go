@@ -48,7 +48,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p, here := r.peers[forward.PeerID(a.entry.GetId())]
 	known := here && !p.expected
 	switch {
-	case r.wasRemoved(a.entry.GetId()):
+	case r.moderation.removed[forward.PeerID(a.entry.GetId())]:
 		return nil, removedRefusal(), nil
 	case a.request.GetOnlyIfHere() && !here:
 		return nil, notHere(), nil
@@ -60,7 +60,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	case !known && !r.fits(a):
 		return nil, refuse(control.Refusal_REFUSAL_ROOM_FULL, "the room has %d people, no more fit", len(r.peers)), nil
 	}
-	r.adoptNow(a.pin)
+	r.adopt(a.pin)
 	resumed := known && p.mediaLives()
 	if known {
 		r.supersede(p)
@@ -79,15 +79,15 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited, TakesScreenAudio: true, WasHere: here}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.load.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited, TakesScreenAudio: true, WasHere: here}
 	digest := a.request.GetKnownRoster()
-	if attached.RosterKnown = digest != 0 && digest == r.digestFor(p); !attached.RosterKnown {
-		attached.Roster = r.rosterFor(p)
+	if attached.RosterKnown = digest != 0 && digest == r.version.digestFor(p, r.peers); !attached.RosterKnown {
+		attached.Roster = r.peers.shownTo(p)
 	}
 	if resumed {
 		attached.Slots = slotsFor(p, r.media.Table(p.id))
 	}
-	r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
+	r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
 	r.tellMissed(p)
 	if r.media.Lacks(p.id) != nil {
 		r.news.slots(p.id)
@@ -115,9 +115,9 @@ func (r *room) welcome(a attachment) *peer {
 		}
 	} else {
 		r.arrivals++
-		p = &peer{id: id, joined: r.arrivals, chatFrom: r.chatSeq}
+		p = &peer{id: id, joined: r.arrivals, chatFrom: r.lines.last}
 	}
-	heedGrant(a.entry, &control.Peer{GrantJudgedUnixMs: r.demoted[id]}) // also of who was gone in between
+	r.moderation.heed(a.entry)
 	p.entry, p.expected = a.entry, false
 	r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 	r.peers[id] = p
@@ -137,7 +137,7 @@ func (r *room) welcome(a attachment) *peer {
 
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
-	if now.Sub(r.opened) >= r.node.cfg.Grace {
+	if now.Sub(r.load.opened) >= r.node.cfg.Grace {
 		return
 	}
 	waiting := false
@@ -147,11 +147,11 @@ func (r *room) expect(entries []*control.Peer) {
 			r.recall(p, entry)
 			continue
 		}
-		if r.left[id] || r.removed[id] || id == "" || entry.GetHidden() || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
+		if r.left[id] || r.moderation.removed[id] || id == "" || entry.GetHidden() || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
 			continue
 		}
 		r.arrivals++
-		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, came: true, chatFrom: r.chatSeq, deadline: now.Add(r.node.cfg.Grace)}
+		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, came: true, chatFrom: r.lines.last, deadline: now.Add(r.node.cfg.Grace)}
 		r.peers[id] = p
 		r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
@@ -173,57 +173,36 @@ func (r *room) remove(p *peer, why string) {
 		r.node.closeSoon(p.connection.close)
 	}
 	r.media.RemovePeer(p.id)
-	if time.Since(r.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {
+	if time.Since(r.load.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {
 		r.left[p.id] = true
 	}
 	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
 	r.log.Debug("peer removed", "peer", string(p.id), "why", why)
 	r.count()
 	r.settleIfAll()
-	if r.present() == 0 && r.emptySince.IsZero() {
+	if r.peers.present() == 0 && r.emptySince.IsZero() {
 		r.emptySince = time.Now()
 		r.after(r.node.emptyGrace(), r.expire)
 	}
 }
 
-// fits makes room for a peer that is not here, perhaps by vacate. Who is expected has a place already.
+// fits makes room for a peer that is not here, perhaps by giving an absent peer's place away. Two kinds need no free place: a peer that
+// is expected has one already, and one that was in the room on another node comes along in the first grace time (of hidden people
+// nobody knows that they are expected).
 func (r *room) fits(a attachment) bool {
-	_, expected := r.peers[forward.PeerID(a.entry.GetId())]
-	most := r.node.cfg.Limits.PeersPerRoom
-	return expected || len(r.peers) < most || r.comesAlong(a) || len(r.peers) == most && r.vacate()
+	id, most := forward.PeerID(a.entry.GetId()), r.node.cfg.Limits.PeersPerRoom
+	_, expected := r.peers[id]
+	comesAlong := a.request.GetKnownRoster() != 0 && !r.left[id] && time.Since(r.load.opened) < r.node.cfg.Grace
+	return expected || comesAlong || len(r.peers) < most || len(r.peers) == most && r.vacate()
 }
 
-// comesAlong: the peer was in the room on another node. The hidden are expected by nobody.
-func (r *room) comesAlong(a attachment) bool {
-	return a.request.GetKnownRoster() != 0 && !r.left[forward.PeerID(a.entry.GetId())] && time.Since(r.opened) < r.node.cfg.Grace
-}
-
-// vacate removes an absent peer, first of the identity with most such places, so that dropped sockets fill no room.
+// vacate gives the place of an absent peer away, if there is one.
 func (r *room) vacate() bool {
-	away := map[string]int{}
-	for _, p := range r.peers {
-		if p.away() {
-			away[p.entry.GetIdentity()]++
-		}
-	}
-	var leaving *peer
-	for _, p := range r.peers {
-		if !p.away() {
-			continue
-		}
-		if leaving == nil {
-			leaving = p
-			continue
-		}
-		mine, other := away[p.entry.GetIdentity()], away[leaving.entry.GetIdentity()]
-		if mine > other || mine == other && p.deadline.Before(leaving.deadline) {
-			leaving = p
-		}
-	}
+	leaving, places := r.peers.longestAway()
 	if leaving == nil {
 		return false
 	}
-	r.log.Info("place of an absent peer given away: the room is full", "peer", string(leaving.id), "places_of_the_identity", away[leaving.entry.GetIdentity()])
+	r.log.Info("place of an absent peer given away: the room is full", "peer", string(leaving.id), "places_of_the_identity", places)
 	r.remove(leaving, "was away from a full room")
 	return true
 }
@@ -244,7 +223,7 @@ func (r *room) arrive(p *peer) {
 	switch r.arrival {
 	case nobodyArrived:
 		r.arrival = someArrived
-		r.after(max(settleWithin-time.Since(r.opened), 0), r.settle)
+		r.after(max(settleWithin-time.Since(r.load.opened), 0), r.settle)
 	case someArrived:
 	case settled:
 		r.send(p, settledEvent())

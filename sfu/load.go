@@ -25,33 +25,107 @@ type sharing struct {
 	busy      float64 // of all cores
 }
 
-// limit is what Node.share knows of a room.
+// roomLoad is what the node accounts for a room: what was reserved at its opening and what is measured since.
+type roomLoad struct {
+	// Set when the room opens.
+	opened    time.Time
+	cost      headroom.Egress // reserved
+	least     headroom.Egress // at the lowest layers
+	people    int             // expected
+	comes     float64         // see newcomer
+	level     forward.Level   // to begin with
+	chargedIn uint64          // first load report with the room
+	// refusedBefore is the kernel's count when the room opened.
+	refusedBefore uint64
+
+	// Node.mu guards the fields below.
+	measured headroom.Egress
+	floor    headroom.Egress // at the lowest layers
+	// connectedThroughout counts the peers that were connected during the whole measurement, since only their egress is fully measured.
+	connectedThroughout int
+
+	// Only Node.Run's goroutine uses the fields below.
+	meter  meter
+	toldAt time.Time // when the room was last told what it sends
+	told   headroom.Egress
+	limit  limit
+}
+
+// limit is whether pictures of a room are held back.
 type limit struct {
 	begun bool
 	since time.Time // zero: none are held back
 	told  bool
 }
 
+// newRoomLoad needs Node.mu.
+func newRoomLoad(n *Node, a attachment, now time.Time) *roomLoad {
+	l := &roomLoad{
+		opened: now, cost: a.cost(), least: a.least(), people: a.people(), chargedIn: n.reportSeq + 1, refusedBefore: n.socket.Stats().Refused,
+	}
+	if a.request.GetUnreserved() {
+		l.cost, l.least = headroom.Egress{}, headroom.Egress{}
+	}
+	l.level, l.comes = n.newcomer(a, now)
+	return l
+}
+
+// charged is what headroom is judged by: what is measured, and for a while what missing people would add. It needs Node.mu.
+func (l *roomLoad) charged(now time.Time) headroom.Egress {
+	return charge(l.measured, reserved(l.cost, now.Sub(l.opened), l.people, l.connectedThroughout), l.cost)
+}
+
+// chargedFloor is the same at the lowest layers. It needs Node.mu.
+func (l *roomLoad) chargedFloor(now time.Time) headroom.Egress {
+	return charge(l.floor, reserved(l.least, now.Sub(l.opened), l.people, l.connectedThroughout), l.least)
+}
+
+// changes reports whether the room should be told that it sends so much to so many people.
+func (l *roomLoad) changes(sent headroom.Egress, people int, now time.Time) bool {
+	settled := people > 0 && l.meter.covered >= people || now.Sub(l.opened) >= egressSettles
+	told := !l.toldAt.IsZero()
+	return settled && (!told || now.Sub(l.toldAt) >= egressToldEvery && differ(sent, l.told))
+}
+
+// observe reports whether pictures are held back, and whether that lasts and was not told yet.
+func (l *limit) observe(heldBack bool, now time.Time) (limited, changed bool) {
+	switch {
+	case !heldBack:
+		l.since = time.Time{}
+	case l.since.IsZero():
+		l.since = now
+	}
+	limited = !l.since.IsZero() && (l.told || now.Sub(l.since) >= limitedToldAfter)
+	return limited, limited != l.told
+}
+
+// Longer than a move's keyframes.
+const limitedToldAfter = 2 * time.Second
+
 func (n *Node) share(now time.Time) {
 	s, ceiling := &n.sharing, n.ceiling()
 	rooms := n.openRooms()
 	shared := make([]share.Room, len(rooms))
 	for i, r := range rooms {
-		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: r.media.Level(), New: !r.limit.begun}
-		r.limit.begun = true
-		if now.Sub(r.opened) < share.Settles {
-			shared[i].Comes = r.comes
+		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: r.media.Level(), New: !r.load.limit.begun}
+		r.load.limit.begun = true
+		if now.Sub(r.load.opened) < share.Settles {
+			shared[i].Comes = r.load.comes
 		}
 	}
 	was := s.sharer.Since()
 	s.sharer.Next(now, s.used(n.socket.Stats().Bytes*8, n.socket.Stats().Packets, now, ceiling), ceiling, shared)
 	for i, r := range rooms {
 		r.media.SetLevel(shared[i].Level)
-		r.tellLimited(&shared[i].Demand, now)
+		demand := &shared[i].Demand
+		limited, changed := r.load.limit.observe(demand.UpTo(r.media.Level()) != demand.UpTo(forward.AllLevels), now)
+		if changed && r.tellLimited(limited) { // else at the next call
+			r.load.limit.told = limited
+		}
 	}
 	n.mu.Lock()
 	for i, r := range rooms {
-		r.floor = floorOf(&shared[i].Demand)
+		r.load.floor = floorOf(&shared[i].Demand)
 	}
 	n.limitedSince = s.sharer.Since()
 	n.mu.Unlock()
@@ -221,7 +295,7 @@ func (n *Node) loadNow(now time.Time) Load {
 func (n *Node) egressNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
-		rooms = rooms.Plus(charge(r.measured, reserved(r.cost, now.Sub(r.opened), r.people, r.covered), r.cost))
+		rooms = rooms.Plus(r.load.charged(now))
 	}
 	return rooms.Max(n.measured)
 }
@@ -230,7 +304,7 @@ func (n *Node) egressNow(now time.Time) headroom.Egress {
 func (n *Node) floorNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
-		rooms = rooms.Plus(charge(r.floor, reserved(r.least, now.Sub(r.opened), r.people, r.covered), r.least))
+		rooms = rooms.Plus(r.load.chargedFloor(now))
 	}
 	return rooms
 }
@@ -240,15 +314,17 @@ func (n *Node) measure(now time.Time) {
 	rates := make([]headroom.Egress, len(rooms))
 	for i, r := range rooms {
 		stats := r.media.Stats()
-		rates[i] = r.meter.observeOf(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, int(r.connected.Load()), now)
-		r.tellEgress(rates[i], r.meter.covered, now)
+		rates[i] = r.load.meter.observeOf(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, int(r.connected.Load()), now)
+		if r.load.changes(rates[i], int(r.peerCount.Load()), now) && r.tellEgress(rates[i]) {
+			r.load.toldAt, r.load.told = now, rates[i]
+		}
 	}
 	sent := n.socket.Stats()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.measured = n.socketed.observe(headroom.Egress{BitsPerSecond: sent.Bytes * 8, PacketsPerSecond: sent.Packets}, now)
 	for i, r := range rooms {
-		r.measured, r.covered = rates[i], r.meter.covered
+		r.load.measured, r.load.connectedThroughout = rates[i], r.load.meter.covered
 	}
 }
 

@@ -180,7 +180,7 @@ func TestNoNodePassesASmallCeiling(t *testing.T) {
 				if n.mayOpen(a, now) != nil {
 					continue
 				}
-				s := simulated{room: &room{id: id, opened: now, cost: a.cost(), people: a.people()}, node: n}
+				s := simulated{room: &room{id: id, load: &roomLoad{opened: now, cost: a.cost(), people: a.people()}}, node: n}
 				for i := range s.arrives {
 					s.arrives[i] = time.Duration(random.Int64N(int64(5 * time.Second)))
 				}
@@ -189,9 +189,9 @@ func TestNoNodePassesASmallCeiling(t *testing.T) {
 		}
 		actual := map[*Node]headroom.Egress{}
 		for _, s := range rooms {
-			sent, _ := sends(s, now.Sub(s.opened))
+			sent, _ := sends(s, now.Sub(s.load.opened))
 			actual[s.node] = actual[s.node].Plus(sent)
-			s.measured, s.covered = sends(s, now.Sub(s.opened)-lag)
+			s.load.measured, s.load.connectedThroughout = sends(s, now.Sub(s.load.opened)-lag)
 		}
 		for _, n := range nodes {
 			beyond[n] += step
@@ -257,7 +257,7 @@ func TestARoomThatIsTooMuchBeginsWithItsLowestLayers(t *testing.T) {
 	next := func(edit func(*control.Attach)) forward.Level {
 		request := &control.Attach{ExpectedSize: 9}
 		edit(request)
-		at := opened("a").opened // reservations are whole then
+		at := opened("a").load.opened // reservations are whole then
 		s.node.mu.Lock()
 		defer s.node.mu.Unlock()
 		level, _ := s.node.newcomer(attachment{request: request}, at)

@@ -191,7 +191,7 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	if ours {
 		n.mu.Unlock()
 		if held {
-			r.adopt(higher)
+			r.post(func() { r.adopt(higher) })
 		}
 		return false
 	}

@@ -1,17 +1,14 @@
 package sfu
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -19,18 +16,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-var (
-	errRoomClosed = errors.New("the room is closed")
-	errTaskBroke  = errors.New("the room's handling of it broke")
-	errStranger   = errors.New("the peer is new to the room and its pin was not confirmed")
-)
+var errStranger = errors.New("the peer is new to the room and its pin was not confirmed")
 
 const (
-	taskQueue = 64
 	// Consecutive connections share a shard: small rooms have one.
 	shardPeers = 32
-	// Per peer: speakers change often, and go to everybody.
-	speakersPause = 4 * time.Millisecond
 	// A fenced room's connections live on while clients move.
 	handOverTime = 5 * time.Second
 	// In a live move: clients connect to the new node first.
@@ -41,66 +31,38 @@ const (
 	longestSilence = 10 * time.Minute
 )
 
-// room is an open room: a task loop, and the media plane with its own.
+// room is an open room: a task loop, and the media plane with its own. Other goroutines post tasks, or read what is atomic.
 type room struct {
+	taskLoop
+
 	id    ring.RoomID
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
 	parts []*egress.Batch // the media loop's
-	turn  atomic.Uint32   // connections so far
 	news  *mediaNews
 	book  *roster.Book
-	tasks chan func()
-	done  chan struct{}
+	load  *roomLoad // the node's
 
-	opened    time.Time
-	cost      headroom.Egress // reserved
-	least     headroom.Egress // at the lowest layers
-	people    int             // expected
-	comes     float64         // see newcomer
-	chargedIn uint64          // first load report with the room
-	// refusedBefore is the kernel's count when the room opened.
-	refusedBefore uint64
-
+	turn      atomic.Uint32           // connections so far
 	current   atomic.Pointer[pin.Pin] // written by the loop
 	peerCount atomic.Int64
 	connected atomic.Int64
 
-	meter    meter           // of Node.measure
-	toldAt   time.Time       // when egress was last told; of Node.measure
-	told     headroom.Egress // of Node.measure
-	measured headroom.Egress // guarded by Node.mu
-	floor    headroom.Egress // at the lowest layers; guarded by Node.mu
-	covered  int             // connected all the while; guarded by Node.mu
-
-	limit limit // of Node.share
-
 	// The loop owns the fields below.
-	seq       uint64
-	digest    uint64 // of the roster at digestSeq; 0: none
-	digestSeq uint64
-	egress    *control.Egress
-	limited   bool
-	chatSeq   uint64
-	said      []said // the newest last
-
-	speakers     []forward.Speaker
-	speakersTold time.Time
-	speakersWait bool
-
-	chatters   *connlimit.KeyedLimiter
-	reactors   *connlimit.KeyedLimiter
-	reactions  []*control.Reaction
-	reactedAt  time.Time
+	peers      peerMap
+	version    rosterVersion
+	left       map[forward.PeerID]bool // in the first grace time: not expected back
+	moderation moderation
+	lines      chatLog
+	reactions  reactions
+	speakers   speakerNews
 	lastHand   int64 // Unix milliseconds
+	egress     *control.Egress
+	limited    bool
 	arrival    arrival
 	arrivals   uint64
-	peers      map[forward.PeerID]*peer
-	left       map[forward.PeerID]bool  // in the first grace time: not expected back
-	removed    map[forward.PeerID]bool  // by an operator; at most maxRemoved
-	demoted    map[forward.PeerID]int64 // when the grant was taken back, in Unix milliseconds: earlier words do not count; at most maxRemoved
-	emptySince time.Time                // zero: somebody is here
+	emptySince time.Time // zero: somebody is here
 	ending     *control.PeerEvent
 	endNow     bool
 	linger     time.Duration // of connections after the loop
@@ -108,74 +70,25 @@ type room struct {
 
 // newRoom needs Node.mu.
 func newRoom(n *Node, a attachment, now time.Time) *room {
+	people := n.cfg.Limits.PeersPerRoom
 	r := &room{
-		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
-		book:  n.rosters.Open(a.room, a.pin),
-		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
-		opened: now, cost: a.cost(), least: a.least(), people: a.people(),
-		chatters: connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
-		reactors: connlimit.NewKeyedLimiter(reactPerSecond, reactBurst, n.cfg.Limits.PeersPerRoom),
-		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, demoted: map[forward.PeerID]int64{}, emptySince: now,
+		taskLoop: newTaskLoop(), id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
+		book: n.rosters.Open(a.room, a.pin), load: newRoomLoad(n, a, now),
+		peers: peerMap{}, left: map[forward.PeerID]bool{}, moderation: newModeration(), lines: newChatLog(people), reactions: newReactions(people),
+		emptySince: now,
 	}
-	if a.request.GetUnreserved() {
-		r.cost, r.least = headroom.Egress{}, headroom.Egress{}
-	}
-	r.refusedBefore = n.socket.Stats().Refused
 	var batchers []forward.Batcher
 	for range cores() {
 		part := n.socket.NewBatch()
 		r.parts, batchers = append(r.parts, part), append(batchers, part)
 	}
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, OnBroken: r.mediaBroke, Batchers: batchers, Panics: n.panics}, r.log)
-	var level forward.Level
-	level, r.comes = n.newcomer(a, now)
-	r.media.SetLevel(level)
+	r.media.SetLevel(r.load.level)
 	r.current.Store(&a.pin)
 	return r
 }
 
 func (r *room) pin() pin.Pin { return *r.current.Load() }
-
-// do waits until a task has run on the loop. Its error: the task never will, or errTaskBroke: it panicked.
-func (r *room) do(ctx context.Context, task func()) error {
-	ran := make(chan struct{})
-	err := errTaskBroke
-	select {
-	case r.tasks <- func() {
-		defer close(ran)
-		task()
-		err = nil
-	}:
-	case <-r.done:
-		return errRoomClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	// Once queued it may be running, with the caller's variables.
-	select {
-	case <-ran:
-		return err
-	case <-r.done:
-		select {
-		case <-ran:
-			return err
-		default:
-			return errRoomClosed
-		}
-	}
-}
-
-// post does not wait for the task to run.
-func (r *room) post(task func()) {
-	select {
-	case r.tasks <- task:
-	case <-r.done:
-	}
-}
-
-func (r *room) after(delay time.Duration, task func()) {
-	time.AfterFunc(delay, func() { r.post(task) })
-}
 
 // settleRoster ends the wait for the people of the former owner, once the store has answered for a grace time: while it was silent,
 // nobody could ask it for the room and come back. It waits no longer than until giveUp, because a part of the store may stay away.
@@ -202,7 +115,11 @@ func (r *room) run(ctx context.Context) {
 	r.book.Leave()
 	r.node.forget(r)
 	close(r.done)
-	r.endStreams()
+	for _, p := range r.peers {
+		if p.outbox != nil {
+			p.outbox.end(r.ending)
+		}
+	}
 	r.outlive(ctx)
 	for _, p := range r.peers {
 		if p.connection != nil {
@@ -235,15 +152,6 @@ func (r *room) end(reason string) {
 	}
 }
 
-// endStreams runs after the loop.
-func (r *room) endStreams() {
-	for _, p := range r.peers {
-		if p.outbox != nil {
-			p.outbox.end(r.ending)
-		}
-	}
-}
-
 // handOver ends the room for a higher pin of another boot.
 func (r *room) handOver(higher pin.Pin, live bool) {
 	r.post(func() {
@@ -265,7 +173,7 @@ func (r *room) outlive(ctx context.Context) {
 	until := time.Now().Add(r.linger)
 	look := time.NewTicker(lingerLook)
 	defer look.Stop()
-	for time.Now().Before(until) && r.inUse() {
+	for time.Now().Before(until) && r.peers.mediaInUse() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -274,21 +182,8 @@ func (r *room) outlive(ctx context.Context) {
 	}
 }
 
-func (r *room) inUse() bool {
-	for _, p := range r.peers {
-		if p.mediaLives() && !p.connection.conn.Left() {
-			return true
-		}
-	}
-	return false
-}
-
 // adopt takes a higher pin of this boot.
 func (r *room) adopt(higher pin.Pin) {
-	r.post(func() { r.adoptNow(higher) })
-}
-
-func (r *room) adoptNow(higher pin.Pin) {
 	if r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
 		// The roster comes first: a pin owner that sees the room under the higher pin relies on the roster's being written under it.
@@ -320,19 +215,18 @@ func (r *room) tellNews() {
 		}
 	}
 	if spoken {
-		r.speakers = speakers
+		r.speakers.now = speakers
 		r.tellSpeakersSoon()
 	}
 }
 
 // tellSpeakersSoon waits in a large room.
 func (r *room) tellSpeakersSoon() {
-	if r.speakersWait {
+	if r.speakers.waiting {
 		return
 	}
-	r.speakersWait = true
-	pause := time.Duration(len(r.peers)) * speakersPause
-	if wait := pause - time.Since(r.speakersTold); wait > 0 {
+	r.speakers.waiting = true
+	if wait := r.speakers.due(len(r.peers), time.Now()); wait > 0 {
 		r.after(wait, r.tellSpeakers)
 	} else {
 		r.tellSpeakers()
@@ -340,11 +234,7 @@ func (r *room) tellSpeakersSoon() {
 }
 
 func (r *room) tellSpeakers() {
-	r.speakersWait, r.speakersTold = false, time.Now()
-	message := &control.Speakers{}
-	for _, s := range r.speakers {
-		message.Speakers = append(message.Speakers, &control.Speaker{Peer: string(s.Peer), Level: float32(s.Level)})
-	}
+	message := r.speakers.take(time.Now())
 	for _, p := range r.peers {
 		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: message}})
 	}
@@ -406,10 +296,7 @@ func (r *room) abandon(a attachment) {
 
 // mediaBroke is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
-	select {
-	case r.tasks <- func() { r.endConnection(id) }:
-	default: // busy; the media is dropped already
-	}
+	r.tryPost(func() { r.endConnection(id) }) // the media of a busy room is dropped already
 }
 
 func (r *room) endConnection(id forward.PeerID) {
@@ -435,60 +322,32 @@ func (r *room) transportChanged(p *peer, c *connection, state control.TransportS
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
 }
 
-// tellLimited tells lasting changes, without blocking.
-func (r *room) tellLimited(d *forward.Demand, now time.Time) {
-	l := &r.limit
-	switch all := d.UpTo(r.media.Level()) == d.UpTo(forward.AllLevels); {
-	case all:
-		l.since = time.Time{}
-	case l.since.IsZero():
-		l.since = now
-	}
-	limited := !l.since.IsZero() && (l.told || now.Sub(l.since) >= limitedToldAfter)
-	if limited == l.told {
-		return
-	}
-	select {
-	case r.tasks <- func() {
+// tellLimited reports whether it could, without waiting.
+func (r *room) tellLimited(limited bool) bool {
+	return r.tryPost(func() {
 		r.limited = limited
 		for _, p := range r.peers {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
 		}
-	}:
-		l.told = limited
-	default: // at the next call
-	}
+	})
 }
 
-// Longer than a move's keyframes.
-const limitedToldAfter = 2 * time.Second
-
-// tellEgress skips a busy room. Only Node.measure calls it.
-func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
-	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
-	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
-	if !settled || told && now.Sub(r.toldAt) < egressToldEvery || told && !differ(sent, r.told) {
-		return
-	}
+// tellEgress reports whether it could, without waiting.
+func (r *room) tellEgress(sent headroom.Egress) bool {
 	message := control.EgressProto(sent)
-	select {
-	case r.tasks <- func() {
+	return r.tryPost(func() {
 		r.egress = message
 		for _, p := range r.peers {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
 		}
-	}:
-		r.toldAt, r.told = now, sent
-	default:
-	}
+	})
 }
 
 // Slots and tracks in an answer, some 200 bytes each.
 const maxStatesTold = 4000
 
 // tellMedia adds at most left states, and returns how many more may be added.
-func (r *room) tellMedia(peers []*control.HeldPeer, unplaced map[string][]*control.Stream, left int) int {
-	states := r.media.States()
+func tellMedia(states map[forward.PeerID]forward.PeerState, peers []*control.HeldPeer, unplaced map[string][]*control.Stream, left int) int {
 	now := time.Now()
 	for _, p := range peers {
 		state := states[forward.PeerID(p.GetId())]
@@ -551,10 +410,7 @@ const (
 // starved asks the publisher of a missing picture for a new offer, if it is connected and used to send the source. It
 // is forward's OnStarved and must not block.
 func (r *room) starved(s forward.Starved) {
-	select {
-	case r.tasks <- func() { r.reoffer(s, time.Now()) }:
-	default: // busy; told again in 5 s
-	}
+	r.tryPost(func() { r.reoffer(s, time.Now()) }) // a busy room is told again in 5 s
 }
 
 func (r *room) reoffer(s forward.Starved, now time.Time) {
@@ -587,38 +443,21 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
 }
 
-// present leaves out who is only expected.
-func (r *room) present() int {
-	count := 0
-	for _, p := range r.peers {
-		if !p.expected {
-			count++
-		}
-	}
-	return count
-}
-
 func (r *room) count() {
-	connected := 0
-	for _, p := range r.peers {
-		if p.connected {
-			connected++
-		}
-	}
-	r.peerCount.Store(int64(r.present()))
-	r.connected.Store(int64(connected))
+	r.peerCount.Store(int64(r.peers.present()))
+	r.connected.Store(int64(r.peers.connected()))
 }
 
 // announce tells everybody; of a hidden p only p.
 func (r *room) announce(p *peer, change *control.RosterChange) {
 	r.note(p)
 	if p.entry.GetHidden() {
-		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
 		return
 	}
-	r.seq++
+	r.version.seq++
 	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
 	}
 }
 
@@ -635,58 +474,18 @@ func (r *room) note(p *peer) {
 	r.book.Drop(string(p.id), lastSeen)
 }
 
-// rosterFor is what viewer may see, with expected people, by arrival.
-func (r *room) rosterFor(viewer *peer) []*control.Peer {
-	peers := make([]*peer, 0, len(r.peers))
-	for _, p := range r.peers {
-		if p == viewer || !p.entry.GetHidden() {
-			peers = append(peers, p)
-		}
-	}
-	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
-	entries := make([]*control.Peer, 0, len(peers))
-	for _, p := range peers {
-		entries = append(entries, p.entry)
-	}
-	return entries
-}
-
-// Without hidden people it is computed once per change.
-func (r *room) digestFor(viewer *peer) uint64 {
-	if viewer.entry.GetHidden() {
-		return control.RosterDigest(r.rosterFor(viewer))
-	}
-	if r.digest == 0 || r.digestSeq != r.seq {
-		r.digest, r.digestSeq = control.RosterDigest(r.rosterFor(viewer)), r.seq
-	}
-	return r.digest
-}
-
-// size counts who is expected, and nobody hidden, as signaling nodes do for their clients' rooms.
-func (r *room) size() *control.RoomSize {
-	size := &control.RoomSize{Expected: uint32(min(max(r.people, 0), headroom.MaxPeople)), Egress: r.egress}
-	one := map[bool]uint32{true: 1}
-	for _, p := range r.peers {
-		if e := p.entry; !e.GetHidden() {
-			size.People++
-			size.Cameras += one[!e.GetVideoMuted()] + one[e.GetScreenShared()]
-			size.Microphones += one[!e.GetAudioMuted()] + one[e.GetScreenAudio()]
-		}
-	}
-	return size
-}
-
 // unplaced, unless nil, gets streams without a track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// The kernel's refusals could be anybody's: each room counts them.
-	refused := r.node.socket.Stats().Refused - r.refusedBefore
+	refused := r.node.socket.Stats().Refused - r.load.refusedBefore
 	answer := &control.HeldRoom{
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
 		PacketsLate: stats.Drops.Late,
 	}
 	err := r.do(ctx, func() {
-		answer.Pin, answer.Size = control.PinProto(r.pin()), r.size()
+		answer.Pin, answer.Size = control.PinProto(r.pin()), r.peers.size()
+		answer.Size.Expected, answer.Size.Egress = uint32(min(max(r.load.people, 0), headroom.MaxPeople)), r.egress
 		for _, p := range r.peers {
 			if p.expected {
 				continue

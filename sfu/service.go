@@ -109,7 +109,7 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 	n.mu.Lock()
 	rooms := make(map[*room]headroom.Egress, len(n.rooms))
 	for _, r := range n.rooms {
-		rooms[r] = r.measured
+		rooms[r] = r.load.measured
 	}
 	n.mu.Unlock()
 	left := maxStatesTold
@@ -127,7 +127,7 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 		}
 		held.EgressBitsPerSecond = sent.BitsPerSecond
 		if request.GetMedia() {
-			left = r.tellMedia(held.GetPeers(), unplaced, left)
+			left = tellMedia(r.media.States(), held.GetPeers(), unplaced, left)
 		}
 		reply.Rooms = append(reply.Rooms, held)
 	}
@@ -245,9 +245,6 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 		return &control.ModerateReply{}, err
 	}
 }
-
-// Past maxRemoved people are still removed, but may resume.
-const maxRemoved = 1000
 
 func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
 	peer, identity := request.GetPeer(), request.GetIdentity()

@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
-	{"signaling/moderation", "signaling/door"},
+	{"signaling/hub", "signaling/moderation", "signaling/door"},
 	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "signaling/endings", "web"},
 	{"signaling/access", "signaling/limits", "signaling/wire"},
 	{"failover", "orchestrator/history"},

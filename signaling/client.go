@@ -50,14 +50,14 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		}
 		s.known.mute(m.Source, m.Muted)
 		s.known.unsaid[m.Source] = s.link == nil
-		s.shown.Store(s.shows())
+		s.seat.shown.Store(s.shows())
 		s.say(muteMessage(m.Source, m.Muted))
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:
 		s.migrated(m)
 	case *wire.Stalled:
-		s.server.hub.stalled(s, m.Epoch)
+		s.server.hub.ReportStall(&s.seat, m.Epoch)
 	case *wire.Refresh:
 		s.say(refreshMessage(m))
 	case *wire.AskICEServers:

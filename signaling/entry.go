@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -91,7 +92,8 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	s.known.slots, s.known.path = link.Attached.GetSlots(), link.Attached.GetPathBitsPerSecond()
 	s.known.offered = link.Attached.GetResumed()
 	// enter posts a higher pin, so that the client hears of the session before the restart.
-	s.server.hub.enter(s, link.Pin)
+	s.seat.room = s.who.Room
+	s.server.hub.Enter(&s.seat, link.Pin)
 	s.appear()
 	if err := s.greet(s.resumes); err != nil {
 		return err
@@ -242,7 +244,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
-			s.server.hub.found(s.who.Room, p, pin.Fence{})
+			s.server.hub.Found(s.who.Room, p, pin.Fence{})
 			continue
 		}
 		if !s.pause(ctx, tries) {
@@ -267,7 +269,7 @@ func (s *session) ownCap() int {
 // Rooms without a cap and the hidden need no door.
 func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
 	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
-		p, err := s.server.hub.place(ctx, s.who.Room, expect)
+		p, err := s.server.hub.Place(ctx, s.who.Room, expect)
 		if !errors.Is(err, waitlist.ErrDoor) {
 			return p, err
 		}
@@ -278,7 +280,7 @@ func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, err
 	p, err := s.pass(ctx, expect, 0)
 	if s.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
 		s.queue.unasked = true
-		return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
+		return throughDoor(s.server.hub.Place(ctx, s.who.Room, expect))
 	}
 	return p, err
 }
@@ -293,7 +295,7 @@ func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
 
 // pass asks the door. hold keeps everybody out for that time.
 func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
-	limited, cancel := context.WithTimeout(ctx, askLimit)
+	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
 	defer cancel()
 	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
 		Identity: s.who.Identity, Peer: s.who.Peer, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
@@ -330,7 +332,7 @@ const standsLimit = 2 * time.Second
 
 // mayEnter demands a quota of rooms that is not spent and, if so configured, roomCreate where there is no pin.
 func (s *session) mayEnter(ctx context.Context, spent error) error {
-	create := s.server.config.DemandRoomCreate && !s.who.RoomCreate && !s.server.hub.has(s.who.Room)
+	create := s.server.config.DemandRoomCreate && !s.who.RoomCreate && !s.server.hub.Has(s.who.Room)
 	if spent == nil && !create {
 		return nil
 	}

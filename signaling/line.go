@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
+	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -120,9 +121,9 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 
 // Only the first in line tries: others would add load.
 func (s *session) tryPlacing(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, askLimit)
+	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
 	defer cancel()
-	_, err := throughDoor(s.server.hub.place(limited, s.who.Room, s.expect()))
+	_, err := throughDoor(s.server.hub.Place(limited, s.who.Room, s.expect()))
 	switch {
 	case err == nil:
 		s.server.doors.Do(limited, s.who.Room, waitlist.Order{Deed: waitlist.Open})

@@ -27,7 +27,7 @@ type reached struct {
 var errElsewhere = errors.New("the room is elsewhere")
 
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
-	s.shown.Store(s.shows())
+	s.seat.shown.Store(s.shows())
 	o := &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{
@@ -45,7 +45,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 		return o
 	}
 	o.Known = control.RosterDigest(s.known.roster)
-	if !s.server.hub.introduced(s.who.Room, p) {
+	if !s.server.hub.Introduced(s.who.Room, p) {
 		o.Expected = s.known.expected()
 	}
 	return o
@@ -115,7 +115,7 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	}
 	if at.Fence.Less(next.Fence) {
 		s.log.Debug("room found elsewhere", "to", next.Node, "epoch", next.Fence.Epoch, "reason", failure)
-		s.server.hub.found(s.who.Room, next, refusedUnder(at, failure))
+		s.server.hub.Found(s.who.Room, next, refusedUnder(at, failure))
 		return errElsewhere
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch {
 		case refusesRoom(refused):
-			return s.server.hub.placeAgain(ctx, s.who.Room, p, expect)
+			return s.server.hub.PlaceAgain(ctx, s.who.Room, p, expect)
 		case refused.Code == control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
 		case refused.Code == control.Refusal_REFUSAL_NOT_HERE:
@@ -148,7 +148,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
 		}
 	}
-	return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
+	return throughDoor(s.server.hub.Place(ctx, s.who.Room, expect))
 }
 
 // final: retrying does not help.
@@ -191,7 +191,7 @@ func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	}
 	s.link.Close()
 	s.link = nil
-	s.server.hub.introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
+	s.server.hub.Introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
 	s.log.Debug("link ended", "error", err)
 	s.reach(ctx)
 	return ending{}, false
@@ -276,7 +276,7 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	case *control.PeerEvent_Fenced:
 		s.handedOver(ctx, e.Fenced)
 	case *control.PeerEvent_Settled:
-		s.server.hub.settle(s.who.Room, s.pin.Fence)
+		s.server.hub.Settle(s.who.Room, s.pin.Fence)
 		s.socket.send(&wire.Settled{Epoch: epoch})
 	case *control.PeerEvent_Refused:
 		return s.refusedLater(ctx, e.Refused)

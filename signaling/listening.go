@@ -39,7 +39,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		began:  time.Now(),
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
-		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
+		seat:   seat{socket: socket, moves: make(chan pin.Pin, 1)}, reached: make(chan reached), drop: func() {},
 		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1), queue: queue{words: make(chan waitlist.Word, 1)},
 	}
 	select {

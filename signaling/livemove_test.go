@@ -9,14 +9,17 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -188,7 +191,7 @@ func TestMistakesOfAMove(t *testing.T) {
 func TestMigratedIsLoggedAFewTimes(t *testing.T) {
 	var said bytes.Buffer
 	s := &session{
-		server: &Server{pathLogs: loglimit.New(0, 2), hub: &Hub{}, parts: Parts{Views: newFakeViews()}},
+		server: &Server{pathLogs: loglimit.New(0, 2), hub: &hub.Hub{}, parts: Parts{Views: newFakeViews()}},
 		log:    slog.New(slog.NewTextHandler(&said, nil)), pin: pin.Pin{Fence: pin.Fence{Epoch: firstEpoch}},
 	}
 	lost := make([]wire.Stream, 64)
@@ -208,4 +211,44 @@ func TestMigratedIsLoggedAFewTimes(t *testing.T) {
 	if got := strings.Count(said.String(), "\n"); got != 6 {
 		t.Errorf("%d lines after the next move, want 6", got)
 	}
+}
+
+// TestAnEarlierMoveFreesNoPlace: a client that tells of another epoch is still on its way, so that the next one is not sent yet.
+func TestAnEarlierMoveFreesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window = 8 // of one of many signaling nodes
+		before, after := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"}, pin.Pin{Fence: pin.Fence{Epoch: 2}, Node: "b", Boot: "b2"}
+		h := hub.New(hub.Deps{Nodes: func() int { return 64 }, Panics: panics.New(), Log: slog.New(slog.DiscardHandler)})
+		s := &session{server: &Server{pathLogs: loglimit.New(0, 1), hub: h, parts: Parts{Views: newFakeViews()}}, log: slog.New(slog.DiscardHandler)}
+		s.seat.shown.Store(true) // so it is sent first
+		seats := []*seat{&s.seat}
+		for range window {
+			seats = append(seats, &seat{})
+		}
+		for _, one := range seats {
+			one.room, one.moves = "small", make(chan pin.Pin, 1)
+			h.Enter(one, before)
+		}
+		sent := func() (count int) {
+			for _, one := range seats {
+				count += len(one.moves)
+			}
+			return count
+		}
+		h.Moved(t.Context(), "small", after)
+		s.pin = after
+		for _, epoch := range []uint64{1, 7} {
+			s.migrated(&wire.Migrated{Epoch: epoch, How: wire.HowRestart})
+			if got := sent(); got != window {
+				t.Errorf("%d clients are sent after a word of epoch %d, want %d", got, epoch, window)
+			}
+		}
+		s.migrated(&wire.Migrated{Epoch: 2, How: wire.HowRestart})
+		if got := sent(); got != window+1 {
+			t.Errorf("%d clients are sent after one has arrived, want %d", got, window+1)
+		}
+		for _, one := range seats {
+			h.Leave(one)
+		}
+	})
 }

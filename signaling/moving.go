@@ -21,7 +21,7 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
 	}
-	live := s.server.hub.cameLive(s.who.Room, to.Fence)
+	live := s.server.hub.CameLive(s.who.Room, to.Fence)
 	if live {
 		s.setLinkAside()
 	}
@@ -62,7 +62,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.restart("moved")
 		s.judge(ctx) // the old node may have known of a removal
 	}
-	s.server.hub.introduce(s.who.Room, r.link.Pin)
+	s.server.hub.Introduce(s.who.Room, r.link.Pin)
 	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
 		if !samePeople(s.known.roster, roster) {
 			s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
@@ -178,7 +178,7 @@ func (s *session) migrated(m *wire.Migrated) {
 	if m.Epoch != s.pin.Fence.Epoch {
 		return
 	}
-	s.server.hub.arrived(s, s.pin.Boot)
+	s.server.hub.Arrived(&s.seat, s.pin.Boot)
 	s.logMigrated(m)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it

@@ -30,7 +30,7 @@ type memory struct {
 func (s *session) setRoster(peers []*control.Peer) {
 	s.known.roster = peers
 	room := s.expect()
-	s.room.Store(&room)
+	s.seat.load.Store(&room)
 }
 
 func (s *session) setEgress(sent *control.Egress) {
@@ -39,7 +39,7 @@ func (s *session) setEgress(sent *control.Egress) {
 	}
 	s.known.egress = sent
 	room := s.expect()
-	s.room.Store(&room)
+	s.seat.load.Store(&room)
 }
 
 func (s *session) setLimited(limited bool) {
@@ -187,7 +187,7 @@ func (s *session) silenced(source wire.Source, by string) {
 		return
 	}
 	s.known.mute(source, true)
-	s.shown.Store(s.shows())
+	s.seat.shown.Store(s.shows())
 	s.socket.send(&wire.MutedBy{Source: source, By: by, Epoch: s.pin.Fence.Epoch})
 }
 

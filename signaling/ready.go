@@ -76,8 +76,8 @@ func (r *reach) look(ctx context.Context) {
 	if !r.cut.Swap(true) {
 		r.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
 	}
-	if !r.hub.empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // asking took time
-		r.log.Info("clients sent to another signaling node", "clients", r.hub.sendAway(sentAwayAtOnce, ""))
+	if !r.hub.Empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // asking took time
+		r.log.Info("clients sent to another signaling node", "clients", r.hub.SendAway(sentAwayAtOnce, "", errCutOff))
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *Server) handOver(
 		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || len(s.hub.PinnedTo(node.Boot)) == 0 || !s.anotherIsReady(ctx, asker, view) {
 			continue
 		}
-		sent := s.hub.sendAway(sentAwayAtOnce, node.Boot)
+		sent := s.hub.SendAway(sentAwayAtOnce, node.Boot, errCutOff)
 		s.log.Warn("clients of a media node that is not heard here sent to another signaling node, for one hears it", "node", id, "clients", sent)
 	}
 	return unreached

@@ -13,9 +13,9 @@ func TestRoomThatOpenedElsewhereIsFoundByReadingItsPinAgain(t *testing.T) {
 	r, _, two, e := lobbyAndSpare(t)
 	ada, _ := e.join("lobby", "Ada")
 
-	e.rereadPins(context.Background()) // Nothing has changed.
+	e.hub.Reread(context.Background()) // Nothing has changed.
 	r.placer.set("lobby", two.pin(firstEpoch+1))
-	e.rereadPins(context.Background())
+	e.hub.Reread(context.Background())
 	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" || restart.Epoch != firstEpoch+1 {
 		t.Fatalf("restart %+v, want one to sfu-2", restart)
 	}

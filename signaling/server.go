@@ -38,6 +38,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -152,7 +153,7 @@ func (p Parts) signalingNodes() int {
 type Server struct {
 	config Config
 	parts  Parts
-	hub    *Hub
+	hub    *hub.Hub
 	log    *slog.Logger
 	panics *panics.Guard
 	decode func([]byte) (wire.Message, error)
@@ -205,7 +206,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}
 	guard := cmp.Or(parts.Panics, panics.New())
 	s := &Server{
-		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
+		config: config, parts: parts, hub: hub.New(hub.Deps{Placer: parts.Placer, Store: parts.Store, Nodes: parts.signalingNodes, Panics: guard, Log: log}), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
@@ -234,7 +235,7 @@ func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
 func (nobodyElse) Ask(messaging.UserID) {}
 
 // Hub is for failover.
-func (s *Server) Hub() *Hub { return s.hub }
+func (s *Server) Hub() *hub.Hub { return s.hub }
 
 // StayingRooms are those of this node's clients, for control.AnswerStaying.
 func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
@@ -278,7 +279,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchStore(life) })
-	watched.Go(func() { s.watchPins(life) })
+	watched.Go(func() { s.hub.Run(life) })
 	watched.Go(func() { s.endings.Run(life) })
 	watched.Go(func() { s.doors.Run(life) })
 	watched.Go(func() { s.countSockets(life) })

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -44,7 +43,7 @@ type session struct {
 	generation generation
 	offers     *rate.Limiter
 
-	moves    chan pin.Pin // holds the latest pin
+	seat     seat // for the hub
 	reached  chan reached
 	workers  sync.WaitGroup
 	verdicts chan error
@@ -63,11 +62,9 @@ type session struct {
 	former     *sfulink.Link // of a live move, until it ends
 	dropFormer context.CancelFunc
 
-	room       atomic.Pointer[headroom.Room] // for the hub
-	shown      atomic.Bool                   // a camera or screen is on; for the hub
-	unreserved bool                          // this identity opens many rooms
-	told       pin.BootID                    // whose media the client has, or goes to
-	cameLive   bool                          // to the present pin, by a live move
+	unreserved bool       // this identity opens many rooms
+	told       pin.BootID // whose media the client has, or goes to
+	cameLive   bool       // to the present pin, by a live move
 	migrations migrations
 
 	present *presence.Held    // nil without a session, and for the hidden
@@ -199,7 +196,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		return s.tellOrSkip(ctx, event)
 	case event, ok := <-late:
 		s.tellLate(event, ok)
-	case to := <-s.moves:
+	case to := <-s.seat.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
 		return s.takeOver(ctx, r)
@@ -280,7 +277,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	s.disappear(how.leave || how.expelled)
 	waited := s.waits()
 	s.quit(ctx, how.leave)
-	s.server.hub.leave(s)
+	s.server.hub.Leave(&s.seat)
 	s.server.endings.Forget(s.roomless)
 	s.unjudge()
 	if how.leave && !s.inNoRoom() && !waited {

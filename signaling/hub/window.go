@@ -1,4 +1,4 @@
-package signaling
+package hub
 
 import (
 	"slices"
@@ -22,14 +22,14 @@ const (
 
 // window is one media node's moved clients; one's media lets the next one go.
 type window struct {
-	under   map[*session]*time.Timer // on their way
-	waiting []*movedRoom             // taking turns
+	under   map[Session]*time.Timer // on their way
+	waiting []*movedRoom            // taking turns
 }
 
 type movedRoom struct {
 	room     ring.RoomID
-	sessions []*session // visible ones first
-	rest     time.Time  // when the others may go
+	sessions []Session // visible ones first
+	rest     time.Time // when the others may go
 }
 
 // sendTo needs h.mu.
@@ -37,18 +37,18 @@ func (h *Hub) sendTo(room ring.RoomID, r *localRoom) {
 	boot := r.pin.Boot
 	w := h.windows[boot]
 	if w == nil {
-		w = &window{under: make(map[*session]*time.Timer)}
+		w = &window{under: make(map[Session]*time.Timer)}
 		h.windows[boot] = w
 	}
 	moved := &movedRoom{room: room}
 	for s := range r.sessions {
 		moved.sessions = append(moved.sessions, s)
-		if known := s.room.Load(); known != nil && known.People > moveWindow && known.Cameras > 0 && moved.rest.IsZero() {
+		if known := s.Load(); known != nil && known.People > moveWindow && known.Cameras > 0 && moved.rest.IsZero() {
 			moved.rest = time.Now().Add(headStart)
 			time.AfterFunc(headStart, func() { h.goOn(boot) })
 		}
 	}
-	slices.SortFunc(moved.sessions, func(a, b *session) int { return ones(b.shown.Load()) - ones(a.shown.Load()) })
+	slices.SortFunc(moved.sessions, func(a, b Session) int { return ones(b.Shown()) - ones(a.Shown()) })
 	w.waiting = append(w.waiting, moved)
 	h.advance(boot, w)
 }
@@ -64,11 +64,11 @@ func (h *Hub) goOn(boot pin.BootID) {
 // advance needs h.mu.
 func (h *Hub) advance(boot pin.BootID, w *window) {
 	now, passed := time.Now(), 0
-	for most := max(moveWindow/max(h.nodes(), 1), leastMoveWindow); len(w.under) < most && len(w.waiting) > passed; {
+	for most := max(moveWindow/max(h.deps.Nodes(), 1), leastMoveWindow); len(w.under) < most && len(w.waiting) > passed; {
 		next := w.waiting[0]
 		w.waiting = w.waiting[1:]
 		s := next.sessions[0]
-		if !s.shown.Load() && now.Before(next.rest) {
+		if !s.Shown() && now.Before(next.rest) {
 			w.waiting, passed = append(w.waiting, next), passed+1
 			continue
 		}
@@ -81,8 +81,8 @@ func (h *Hub) advance(boot pin.BootID, w *window) {
 			continue
 		}
 		if _, here := r.sessions[s]; here {
-			post(s.moves, r.pin)
-			w.under[s] = time.AfterFunc(onTheWay, func() { h.arrived(s, boot) })
+			s.Move(r.pin)
+			w.under[s] = time.AfterFunc(onTheWay, func() { h.Arrived(s, boot) })
 		}
 	}
 	if len(w.under)+len(w.waiting) == 0 {
@@ -90,15 +90,15 @@ func (h *Hub) advance(boot pin.BootID, w *window) {
 	}
 }
 
-// arrived: this client has media on boot, or counts no longer.
-func (h *Hub) arrived(s *session, boot pin.BootID) {
+// Arrived says that this client has media on the boot, so that the next one may go.
+func (h *Hub) Arrived(s Session, boot pin.BootID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unload(s, boot)
 }
 
 // unload needs h.mu.
-func (h *Hub) unload(s *session, boot pin.BootID) {
+func (h *Hub) unload(s Session, boot pin.BootID) {
 	w := h.windows[boot]
 	if w == nil || w.under[s] == nil {
 		return
@@ -106,4 +106,11 @@ func (h *Hub) unload(s *session, boot pin.BootID) {
 	w.under[s].Stop()
 	delete(w.under, s)
 	h.advance(boot, w)
+}
+
+func ones(fact bool) int {
+	if fact {
+		return 1
+	}
+	return 0
 }

@@ -1,19 +1,14 @@
-package signaling
+package hub
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/internal/loglimit"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
-	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 var (
@@ -22,14 +17,14 @@ var (
 )
 
 // crowd is a hub, one of so many, whose rooms have so many sessions. The first tenth of each show something.
-func crowd(nodes int, rooms map[ring.RoomID]int) (*Hub, map[ring.RoomID][]*session) {
-	h := newHub(nil, func() int { return nodes }, panics.New(), slog.New(slog.DiscardHandler))
-	all := make(map[ring.RoomID][]*session)
+func crowd(nodes int, rooms map[ring.RoomID]int) (*Hub, map[ring.RoomID][]*client) {
+	h := newHub(nodes)
+	all := make(map[ring.RoomID][]*client)
 	for room, people := range rooms {
 		for i := range people {
-			s := &session{who: access.Session{Room: room}, moves: make(chan pin.Pin, 1)}
-			s.shown.Store(i < people/10)
-			h.enter(s, pinBefore)
+			s := newClient(room)
+			s.shown = i < people/10
+			h.Enter(s, pinBefore)
 			all[room] = append(all[room], s)
 		}
 	}
@@ -45,7 +40,7 @@ func windowsLeft(h *Hub) int {
 }
 
 // heard takes the pins that were posted.
-func heard(sessions []*session) (who []*session) {
+func heard(sessions []*client) (who []*client) {
 	for _, s := range sessions {
 		select {
 		case <-s.moves:
@@ -71,8 +66,8 @@ func TestAMoveIsToldAWindowAtATime(t *testing.T) {
 				t.Fatal("one who is shown was not among the first")
 			}
 		}
-		h.arrived(first[0], "b2")
-		h.leave(first[1])
+		h.Arrived(first[0], "b2")
+		h.Leave(first[1])
 		if next := heard(sessions); len(next) != 2 {
 			t.Fatalf("%d were told when two no longer counted", len(next))
 		}
@@ -91,28 +86,6 @@ func TestAMoveIsToldAWindowAtATime(t *testing.T) {
 	})
 }
 
-// TestAnEarlierMoveFreesNoPlace: a client that tells of another epoch is still on its way.
-func TestAnEarlierMoveFreesNoPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, all := crowd(1, map[ring.RoomID]int{"small": 1})
-		s := all["small"][0]
-		s.server = &Server{pathLogs: loglimit.New(0, 1), hub: h, parts: Parts{Views: newFakeViews()}}
-		s.log = slog.New(slog.DiscardHandler)
-		h.Moved(t.Context(), "small", pinAfter)
-		s.pin = pinAfter
-		for _, epoch := range []uint64{1, 7} {
-			s.migrated(&wire.Migrated{Epoch: epoch, How: wire.HowRestart})
-			if windowsLeft(h) != 1 {
-				t.Errorf("its word of epoch %d counts for epoch 2", epoch)
-			}
-		}
-		s.migrated(&wire.Migrated{Epoch: 2, How: wire.HowRestart})
-		if windowsLeft(h) != 0 {
-			t.Error("it has arrived, and counts as on its way")
-		}
-	})
-}
-
 // TestRoomsShareTheWindow: a small room does not wait for a large one.
 func TestRoomsShareTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +93,7 @@ func TestRoomsShareTheWindow(t *testing.T) {
 		h.Moved(context.Background(), "large", pinAfter)
 		h.Moved(context.Background(), "small", pinAfter)
 		for _, s := range heard(all["large"])[:6] {
-			h.arrived(s, "b2")
+			h.Arrived(s, "b2")
 		}
 		if got := len(heard(all["small"])); got != 3 {
 			t.Errorf("%d of the small room's three were told after six of the large one had arrived", got)
@@ -166,9 +139,9 @@ func TestOneNamesEverybody(t *testing.T) {
 		told pin.Pin // introduce
 		want bool    // introduced under pinAfter
 	}{{pinBefore, false}, {pinAfter, true}, {pin.Pin{}, false}} {
-		h.introduce("large", step.told)
-		h.introduce("elsewhere", pinAfter)
-		if got := h.introduced("large", pinAfter); got != step.want || h.introduced("elsewhere", pinAfter) || h.introduced("large", pin.Pin{}) {
+		h.Introduce("large", step.told)
+		h.Introduce("elsewhere", pinAfter)
+		if got := h.Introduced("large", pinAfter); got != step.want || h.Introduced("elsewhere", pinAfter) || h.Introduced("large", pin.Pin{}) {
 			t.Errorf("after %v: introduced is %v, want %v", step.told, got, step.want)
 		}
 	}
@@ -179,7 +152,7 @@ func TestWhoIsSeenHasAHeadStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, all := crowd(2, map[ring.RoomID]int{"large": 100, "small": 10})
 		for _, s := range all["large"] {
-			s.room.Store(&headroom.Room{People: 200, Cameras: 10})
+			s.load = &headroom.Room{People: 200, Cameras: 10}
 		}
 		for room := range all {
 			h.Moved(t.Context(), room, pinAfter)

@@ -1,4 +1,4 @@
-package signaling
+package hub
 
 import (
 	"context"
@@ -18,7 +18,8 @@ const (
 	rereadLimit  = 5 * time.Second
 )
 
-func (s *Server) watchPins(ctx context.Context) {
+// Run reads the pins of the rooms here, twice a minute, until ctx ends.
+func (h *Hub) Run(ctx context.Context) {
 	for {
 		timer := time.NewTimer(rereadLeast + rand.N(rereadSpread))
 		select {
@@ -27,13 +28,13 @@ func (s *Server) watchPins(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		s.panics.Survives(s.log, "a look at the rooms' pins broke", func() { s.rereadPins(ctx) })
+		h.deps.Panics.Survives(h.deps.Log, "a look at the rooms' pins broke", func() { h.Reread(ctx) })
 	}
 }
 
-// rereadPins follows higher pins that the placer accepts: after a data loss one may be a claim being handed back.
-func (s *Server) rereadPins(ctx context.Context) {
-	here := s.hub.pins()
+// Reread follows higher pins that the placer accepts: after a data loss a pin may be a claim that is being handed back. Run calls it.
+func (h *Hub) Reread(ctx context.Context) {
+	here := h.pins()
 	rooms := make([]ring.RoomID, 0, len(here))
 	for room := range here {
 		rooms = append(rooms, room)
@@ -41,19 +42,19 @@ func (s *Server) rereadPins(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, rereadLimit)
 	defer cancel()
 	var higher []ring.RoomID
-	err := s.parts.Store.Pins(limited, rooms, func(h pin.Holding) error {
-		if ours := here[h.Room]; ours.Boot != h.Pin.Boot && ours.Fence.Less(h.Pin.Fence) {
-			higher = append(higher, h.Room)
+	err := h.deps.Store.Pins(limited, rooms, func(held pin.Holding) error {
+		if ours := here[held.Room]; ours.Boot != held.Pin.Boot && ours.Fence.Less(held.Pin.Fence) {
+			higher = append(higher, held.Room)
 		}
 		return nil
 	})
 	if err != nil {
-		s.log.Debug("pins of the rooms here not read", "error", err)
+		h.deps.Log.Debug("pins of the rooms here not read", "error", err)
 	}
 	for _, room := range higher {
-		to, err := s.hub.place(ctx, room, headroom.Room{})
+		to, err := h.Place(ctx, room, headroom.Room{})
 		if err == nil && to.Boot != here[room].Boot {
-			s.hub.found(room, to, pin.Fence{})
+			h.Found(room, to, pin.Fence{})
 		}
 	}
 }

@@ -1,7 +1,13 @@
-package signaling
+// Package hub has the rooms with sockets at this signaling node, and each one's highest known pin.
+//
+// Failover tells it by Moved which rooms have a new pin. It passes the pin on to the room's sessions, a window at a time, so that the new
+// node is not swamped. Callers that place a room at the same time share one answer. The hub forgets a room with its last session. Begin
+// with Hub.
+package hub
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,29 +17,65 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Hub has the rooms with sockets here, and each one's highest known pin. It forgets a room with its last session.
+// Session is what the hub sees of a client. The hub calls its methods under a lock, so none may block or call the hub.
+type Session interface {
+	Room() ring.RoomID
+	// Load is the room as the session knows it, or nil.
+	Load() *headroom.Room
+	// Shown says that the others see the client's camera or screen.
+	Shown() bool
+	// Move posts the room's new pin. A later pin replaces one that was not taken yet.
+	Move(to pin.Pin)
+	// End closes the socket; the client may come back elsewhere.
+	End(why error)
+	// Tell sends a fault to the client.
+	Tell(why error)
+}
+
+// Placer says where rooms live; see orchestrator.Orchestrator.
+type Placer interface {
+	// Place returns or makes the room's pin, with waitlist.ErrDoor if the room has a door.
+	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
+	// PlaceAgain moves a room that its node refused.
+	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
+}
+
+// Store has the pins; see redisstore.
+type Store interface {
+	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
+}
+
+// Deps is what a Hub needs.
+type Deps struct {
+	Placer Placer
+	Store  Store
+	// Nodes counts the signaling nodes, this one included.
+	Nodes  func() int
+	Panics *panics.Guard
+	Log    *slog.Logger
+}
+
+// Hub is one signaling node's. All methods may be called concurrently.
 type Hub struct {
-	placer Placer
-	panics *panics.Guard
-	log    *slog.Logger
-	asks   singleflight.Group
+	deps Deps
+	asks singleflight.Group
 
 	mu     sync.Mutex
-	rooms  map[ring.RoomID]*localRoom
-	byBoot map[pin.BootID]map[ring.RoomID]*localRoom
-	stalls map[pin.BootID]map[*session]time.Time // by their rooms' pins: when it was last said
-
-	windows map[pin.BootID]*window
-	nodes   func() int // signaling nodes
+	rooms  map[ring.RoomID]*localRoom                // guarded by mu
+	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // guarded by mu
+	// stalls are by the pins of the sessions' rooms, with the time of the last report.
+	stalls  map[pin.BootID]map[Session]time.Time // guarded by mu
+	windows map[pin.BootID]*window               // guarded by mu
 }
 
 type localRoom struct {
 	pin      pin.Pin
-	sessions map[*session]struct{}
+	sessions map[Session]struct{}
 	stays    string    // on a draining node
 	live     pin.Fence // reached by a live move
 	settled  pin.Fence // live, and everybody arrived
@@ -42,10 +84,11 @@ type localRoom struct {
 
 var _ failover.Rooms = (*Hub)(nil)
 
-func newHub(placer Placer, nodes func() int, guard *panics.Guard, log *slog.Logger) *Hub {
+// New returns a Hub that needs Run.
+func New(deps Deps) *Hub {
 	return &Hub{
-		placer: placer, nodes: nodes, panics: guard, log: log, rooms: make(map[ring.RoomID]*localRoom),
-		byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[pin.BootID]map[*session]time.Time), windows: make(map[pin.BootID]*window),
+		deps: deps, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom),
+		stalls: make(map[pin.BootID]map[Session]time.Time), windows: make(map[pin.BootID]*window),
 	}
 }
 
@@ -72,7 +115,7 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	for id, r := range h.byBoot[boot] {
 		local := failover.LocalRoom{Room: id, Pin: r.pin, Peers: len(r.sessions)}
 		for s := range r.sessions {
-			if known := s.room.Load(); known != nil && known.People >= local.Expect.People {
+			if known := s.Load(); known != nil && known.People >= local.Expect.People {
 				local.Expect = *known
 			}
 		}
@@ -85,19 +128,19 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.move(room, to, h.log.Debug, "sessions sent to the room's new node")
+	h.move(room, to, h.deps.Log.Debug, "sessions sent to the room's new node")
 }
 
 // Delayed tells clients that no media node has headroom; other delays are short.
 func (h *Hub) Delayed(room ring.RoomID, why error) {
-	if !lacksHeadroom(why) {
+	if _, full := errors.AsType[*orchestrator.NoHeadroomError](why); !full {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[room]; r != nil {
 		for s := range r.sessions {
-			s.socket.send(faultOf(why))
+			s.Tell(why)
 		}
 	}
 }
@@ -112,14 +155,14 @@ func (h *Hub) Latest(room ring.RoomID, known pin.Pin) pin.Pin {
 	return known
 }
 
-// found is Moved for a pin that a session met. If a live move's node refused the room under a fence, the former one still has it.
-func (h *Hub) found(room ring.RoomID, to pin.Pin, refused pin.Fence) {
+// Found is Moved for a pin that a session met. If the node of a live move refused the room under a fence, the former node still has it.
+func (h *Hub) Found(room ring.RoomID, to pin.Pin, refused pin.Fence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[room]; r != nil && !refused.IsZero() && r.live == refused && r.pin.Fence == refused {
 		r.live = to.Fence
 	}
-	h.move(room, to, h.log.Info, "clients told to restart", "why", "found by a session")
+	h.move(room, to, h.deps.Log.Info, "clients told to restart", "why", "found by a session")
 }
 
 // move needs h.mu.
@@ -139,36 +182,28 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	say(what, append([]any{"room", room, "peers", len(r.sessions), "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch}, why...)...)
 }
 
-// post keeps the Latest pin. It needs h.mu.
-func post(moves chan pin.Pin, p pin.Pin) {
-	select {
-	case <-moves:
-	default:
-	}
-	moves <- p
-}
-
-// A session with the lower pin is told of the higher one.
-func (h *Hub) enter(s *session, p pin.Pin) {
+// Enter adds a session that is attached under the pin. Whoever has a lower pin than the other side is told of the higher one.
+func (h *Hub) Enter(s Session, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := h.rooms[s.who.Room]
+	r := h.rooms[s.Room()]
 	if r == nil {
-		r = &localRoom{pin: p, sessions: make(map[*session]struct{})}
-		h.rooms[s.who.Room] = r
-		h.file(s.who.Room, r)
+		r = &localRoom{pin: p, sessions: make(map[Session]struct{})}
+		h.rooms[s.Room()] = r
+		h.file(s.Room(), r)
 	}
-	h.move(s.who.Room, p, h.log.Info, "clients told to restart", "why", "found by a session")
+	h.move(s.Room(), p, h.deps.Log.Info, "clients told to restart", "why", "found by a session")
 	r.sessions[s] = struct{}{}
 	if p.Fence.Less(r.pin.Fence) {
-		post(s.moves, r.pin)
+		s.Move(r.pin)
 	}
 }
 
-func (h *Hub) leave(s *session) {
+// Leave removes a session. It may be called without Enter.
+func (h *Hub) Leave(s Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := h.rooms[s.who.Room]
+	r := h.rooms[s.Room()]
 	if r == nil {
 		return
 	}
@@ -176,13 +211,13 @@ func (h *Hub) leave(s *session) {
 	h.unstall(s, r.pin.Boot)
 	h.unload(s, r.pin.Boot)
 	if len(r.sessions) == 0 {
-		delete(h.rooms, s.who.Room)
-		h.unfile(s.who.Room, r)
+		delete(h.rooms, s.Room())
+		h.unfile(s.Room(), r)
 	}
 }
 
-// introduce notes under which pin the node was told who is in the room, or zero.
-func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
+// Introduce notes under which pin a node was told who is in the room; the zero pin says that no node knows.
+func (h *Hub) Introduce(room ring.RoomID, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[room]; r != nil {
@@ -190,41 +225,43 @@ func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	}
 }
 
-// With introduced, only one session tells p's node who is in the room.
-func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
+// Introduced reports whether the pin's node was told who is in the room, so that only one session tells it.
+func (h *Hub) Introduced(room ring.RoomID, p pin.Pin) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rooms[room]
 	return r != nil && !p.Fence.IsZero() && r.knows == p.Fence
 }
 
-// Above the placer's own budget.
-const askLimit = 3 * time.Second
+var errBroke = errors.New("this signaling node broke while it placed the room")
 
-// Callers for one room share an answer. waitlist.ErrDoor may come beside a pin.
-func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
+// AskLimit bounds a question about where a room is. It is above the placer's own budget.
+const AskLimit = 3 * time.Second
+
+// Place asks for the room's pin. Callers for one room share an answer. waitlist.ErrDoor may come beside a pin.
+func (h *Hub) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
-		return h.placer.Place(ctx, room, expect)
+		return h.deps.Placer.Place(ctx, room, expect)
 	})
 }
 
-// Callers refused under one pin share an answer.
-func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
+// PlaceAgain asks for another pin. Callers that were refused under one pin share an answer.
+func (h *Hub) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "again\x00"+refused.Encode()+"\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
-		return h.placer.PlaceAgain(ctx, room, refused, expect)
+		return h.deps.Placer.PlaceAgain(ctx, room, refused, expect)
 	})
 }
 
 // The first caller's context does not end it: others wait too.
 func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
 	answer := h.asks.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), AskLimit)
 		defer cancel()
 		var p pin.Pin
 		var err error
 		// singleflight would rethrow a panic in its own goroutine.
 		if caught := panics.Catch(func() { p, err = call(ctx) }); caught != nil {
-			h.panics.Report(h.log, caught, "a placement broke")
+			h.deps.Panics.Report(h.deps.Log, caught, "a placement broke")
 			return pin.Pin{}, errBroke
 		}
 		return p, err
@@ -267,17 +304,19 @@ func (h *Hub) MovedLive(_ context.Context, room ring.RoomID, to pin.Pin) {
 	if r := h.rooms[room]; r != nil && r.pin.Fence.Less(to.Fence) {
 		r.live = to.Fence
 	}
-	h.move(room, to, h.log.Info, "clients told to move", "why", "both nodes live")
+	h.move(room, to, h.deps.Log.Info, "clients told to move", "why", "both nodes live")
 }
 
-func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
+// CameLive reports whether a live move led to the fence.
+func (h *Hub) CameLive(room ring.RoomID, fence pin.Fence) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rooms[room]
 	return r != nil && r.live == fence
 }
 
-func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
+// Settle notes that everybody has arrived at the node of a live move.
+func (h *Hub) Settle(room ring.RoomID, fence pin.Fence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[room]; r != nil {
@@ -293,20 +332,22 @@ func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
 	return r == nil || r.pin.Fence != fence || r.settled == fence
 }
 
-func (h *Hub) has(room ring.RoomID) bool {
+// Has reports whether the room has a session here.
+func (h *Hub) Has(room ring.RoomID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.rooms[room] != nil
 }
 
-func (h *Hub) empty() bool {
+// Empty reports whether no room has a session here.
+func (h *Hub) Empty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.rooms) == 0
 }
 
-// sendAway ends up to most sessions, only of boot's rooms if it is not empty.
-func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
+// SendAway ends up to most sessions, only those of the boot's rooms if it is not empty.
+func (h *Hub) SendAway(most int, boot pin.BootID, why error) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rooms := h.rooms
@@ -318,7 +359,7 @@ func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
 			if sent == most {
 				return sent
 			}
-			one.socket.end(errCutOff)
+			one.End(why)
 			sent++
 		}
 	}
@@ -338,11 +379,11 @@ func (h *Hub) pins() map[ring.RoomID]pin.Pin {
 // Clients repeat it once a second.
 const stallLasts = 3 * time.Second
 
-// stalled notes that a client reported that no media arrives from its room's node.
-func (h *Hub) stalled(s *session, epoch uint64) {
+// ReportStall notes that a client gets no media from its room's node.
+func (h *Hub) ReportStall(s Session, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := h.rooms[s.who.Room]
+	r := h.rooms[s.Room()]
 	if r == nil || r.pin.Fence.Epoch != epoch {
 		return
 	}
@@ -350,13 +391,13 @@ func (h *Hub) stalled(s *session, epoch uint64) {
 		return
 	}
 	if h.stalls[r.pin.Boot] == nil {
-		h.stalls[r.pin.Boot] = make(map[*session]time.Time)
+		h.stalls[r.pin.Boot] = make(map[Session]time.Time)
 	}
 	h.stalls[r.pin.Boot][s] = time.Now()
 }
 
 // unstall needs h.mu.
-func (h *Hub) unstall(s *session, boot pin.BootID) {
+func (h *Hub) unstall(s Session, boot pin.BootID) {
 	delete(h.stalls[boot], s)
 	if len(h.stalls[boot]) == 0 {
 		delete(h.stalls, boot)

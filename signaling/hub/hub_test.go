@@ -1,4 +1,4 @@
-package signaling
+package hub
 
 import (
 	"context"
@@ -8,19 +8,51 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// client is a session that a test looks into.
+type client struct {
+	room  ring.RoomID
+	load  *headroom.Room
+	shown bool
+	moves chan pin.Pin
+}
+
+func newClient(room ring.RoomID) *client { return &client{room: room, moves: make(chan pin.Pin, 1)} }
+
+func (c *client) Room() ring.RoomID    { return c.room }
+func (c *client) Load() *headroom.Room { return c.load }
+func (c *client) Shown() bool          { return c.shown }
+func (c *client) End(error)            {}
+func (c *client) Tell(error)           {}
+
+func (c *client) Move(to pin.Pin) {
+	select {
+	case <-c.moves:
+	default:
+	}
+	c.moves <- to
+}
+
+func newHub(nodes int) *Hub {
+	return New(Deps{Nodes: func() int { return nodes }, Panics: panics.New(), Log: slog.New(slog.DiscardHandler)})
+}
+
 // hubOf is a hub with a session in each of so many rooms, all on boot b1.
-func hubOf(rooms int) (*Hub, []*session) {
-	h := newHub(nil, func() int { return 1 }, panics.New(), slog.New(slog.DiscardHandler))
-	sessions := make([]*session, rooms)
+func hubOf(rooms int) (*Hub, []*client) {
+	h := newHub(1)
+	sessions := make([]*client, rooms)
 	for i := range sessions {
-		sessions[i] = &session{who: access.Session{Room: ring.RoomID(fmt.Sprint("room-", i))}, moves: make(chan pin.Pin, 1)}
-		h.enter(sessions[i], pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"})
+		sessions[i] = newClient(ring.RoomID(fmt.Sprint("room-", i)))
+		h.Enter(sessions[i], pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"})
 	}
 	return h, sessions
 }
@@ -39,7 +71,7 @@ func TestRoomsAreFoundByTheBootOfTheirPin(t *testing.T) {
 	h.Moved(context.Background(), "room-0", pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"}) // Lower: ignored.
 	count(2, 1)
 	for _, s := range sessions {
-		h.leave(s)
+		h.Leave(s)
 	}
 	if count(0, 0); len(h.byBoot) != 0 {
 		t.Fatalf("%d boots are remembered without a room", len(h.byBoot))

@@ -7,25 +7,30 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// directory knows its users' holders. It answers once every live node has registered under a view that elects it;
-// else a client about to register would miss a message.
+// directory knows at which nodes its users have clients. It answers only when every live node has registered its
+// users under a view that makes this node their directory. Otherwise a client whose registration is on its way would
+// miss a message.
 type directory struct {
-	node    *Node
-	table   table
-	views   []*view // the latest last
+	node  *Node
+	table table
+	// The latest view is the last one.
+	views   []*view
 	asked   time.Time
 	tellers map[Peer]teller
-	dropped map[Peer]uint64 // sessions of holders whose registrations were dropped
-	lag     int             // live nodes not synced
+	// dropped has the sessions of the holders whose registrations were dropped.
+	dropped map[Peer]uint64
+	// lag counts the live nodes that have not registered everything yet.
+	lag int
 }
 
 type teller struct {
 	number  uint64
 	session uint64
-	synced  uint64 // mark of a complete view; 0: none
+	// synced is the mark of the view under which the node's registrations were complete, or 0.
+	synced uint64
 }
 
-// Above the nodes falsely declared dead.
+// The bound is larger than the number of nodes that are ever declared dead by mistake.
 const maxDropped = 1024
 
 func newDirectory(n *Node) *directory {
@@ -85,7 +90,8 @@ func (d *directory) register(from Peer, r Register) {
 	d.node.send(from, Registered{Number: r.Number})
 }
 
-// An unseen view is newer.
+// knows reports whether this node has seen the view of the route's origin. A view that it has not seen is newer than
+// its own.
 func (d *directory) knows(r Route) bool {
 	if !slices.ContainsFunc(d.views, func(v *view) bool { return v.mark == r.View }) {
 		return false
@@ -138,7 +144,8 @@ func (d *directory) route(r Route) {
 	}
 }
 
-// Nodes falsely declared dead do not know that their registrations were dropped.
+// tick asks the nodes that were declared dead by mistake to register again, since they do not know that their
+// registrations were dropped.
 func (d *directory) tick(now time.Time) {
 	if d.lag == 0 || now.Sub(d.asked) < d.node.config.AckAfter/2 {
 		return

@@ -14,14 +14,16 @@ type local struct {
 	batches   map[source]*handed
 }
 
-// source is another node's queue, with one batch under way, and one for who lacks it.
+// source names a queue of another node. It has one new batch under way, and one (with again) for clients that lack
+// kept messages.
 type source struct {
 	origin Peer
 	room   string
 	again  bool
 }
 
-// handed is a batch at clients, who answer by stream up to a number.
+// handed is a batch that this node has handed to its clients. A client answers each stream by the highest number that
+// it has.
 type handed struct {
 	number  uint64
 	holders []pin.BootID
@@ -91,7 +93,8 @@ func (n *Node) hand(user *local, from source, d Deliver) {
 	}
 }
 
-// give hands a batch to a client once. What others got before it came is not for it, unless it resumed.
+// give hands a batch to a client, once. A client that connected after another client got a message is not handed that
+// message, unless it resumed.
 func (h *handed) give(client *Client, from source, d Deliver, now time.Time) {
 	if _, done := h.given[client]; done || len(d.Ages) > 0 && client.levels[from] >= d.Number {
 		return
@@ -114,7 +117,7 @@ func (h *handed) give(client *Client, from source, d Deliver, now time.Time) {
 	}
 }
 
-// level is the last batch that all clients here have been handed, of those that may get it.
+// level is the number of the last batch that all clients of the source here have been handed.
 func (u *local) level(from source) uint64 {
 	level := uint64(math.MaxUint64)
 	for _, client := range u.clients {
@@ -125,7 +128,7 @@ func (u *local) level(from source) uint64 {
 	return level
 }
 
-// owes reports whether a client here has been handed something of the source that it did not answer.
+// owes reports whether some client here has not answered what it was handed from the source.
 func (u *local) owes(from source) bool {
 	for other, h := range u.batches {
 		if other.origin == from.origin && other.room == from.room && len(h.owed) > 0 {
@@ -153,21 +156,23 @@ func (h *handed) receipt(to UserID, outcome Outcome) Receipt {
 	return Receipt{Number: h.number, To: to, Outcome: outcome, Holders: h.holders, View: h.view}
 }
 
-// answered settles what a client owes.
-func (n *Node) answered(user *local, client *Client, settle func(owes map[stream]uint64) (done, has bool)) {
+// answered notes that a client has answered, and tells the origins. answer takes the streams that the client owes an
+// answer for; it returns whether nothing is owed any more, and whether the client has the messages.
+func (n *Node) answered(user *local, client *Client, answer func(owes map[stream]uint64) (done, has bool)) {
 	for from, h := range user.batches {
 		owes := h.owed[client]
 		if owes == nil {
 			continue
 		}
-		done, has := settle(owes)
+		done, has := answer(owes)
 		if !done {
 			continue
 		}
 		delete(h.owed, client)
 		first := has && !h.some
 		h.some = h.some || has
-		if len(h.owed) == 0 && from.again { // a client that resumes here may need the same batch once more
+		// A client that resumes here may need the same batch once more, so it is not remembered as handed out.
+		if len(h.owed) == 0 && from.again {
 			delete(user.batches, from)
 		}
 		switch {
@@ -182,7 +187,7 @@ func (n *Node) answered(user *local, client *Client, settle func(owes map[stream
 	}
 }
 
-// Open connects a client; Close must follow.
+// Open connects a client. Close must follow.
 func (n *Node) Open(client *Client) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -198,7 +203,7 @@ func (n *Node) Open(client *Client) {
 	user.clients = append(user.clients, client)
 }
 
-// Close leaves what the client sent.
+// Close disconnects a client. The messages that the client has sent are still delivered.
 func (n *Node) Close(client *Client) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -219,7 +224,7 @@ func (n *Node) Close(client *Client) {
 	}
 }
 
-// Received says that client has the stream up to seq.
+// Received says that the client has the messages of the stream up to the number seq.
 func (n *Node) Received(client *Client, from UserID, name string, seq uint64) {
 	n.mu.Lock()
 	defer n.unlock()

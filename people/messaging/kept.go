@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// keptBatch was delivered to one client of its user at least. It is kept while another one may lack it: its node did not answer, left
-// the view a moment ago, or may be unknown to the directory.
+// keptBatch was delivered to at least one client of its user. It is kept while another client may lack it: a holder
+// did not answer, a node left the view a moment ago, or the directory may not know a holder.
 type keptBatch struct {
 	number   uint64
 	messages []*queuedMessage
@@ -15,62 +15,62 @@ type keptBatch struct {
 	since    time.Time
 }
 
-// keep takes the batch under way.
-func (r *relay) keep(q *queue, now time.Time) {
+// keep keeps the batch under way, and forgets the oldest kept ones beyond the bounds.
+func (o *outbox) keep(q *queue, now time.Time) {
 	k := &keptBatch{number: q.number, messages: slices.Clone(q.list[:q.inFlight]), since: now}
 	for _, l := range k.messages {
 		k.size += l.size()
 	}
 	q.kept = append(q.kept, k)
-	r.kept += k.size
-	q.repeats, q.due = 0, now.Add(r.node.config.RepeatAfter)
-	limits := &r.node.config
-	for len(q.kept) > 0 && (r.kept > limits.MaxKeptBytes || q.keptMessages() > limits.MaxPerReceiver) {
-		r.node.counters.Forgotten += len(q.kept[0].messages)
-		r.release(q, 1)
+	o.kept += k.size
+	q.repeats, q.due = 0, now.Add(o.node.config.RepeatAfter)
+	limits := &o.node.config
+	for len(q.kept) > 0 && (o.kept > limits.MaxKeptBytes || q.keptMessages() > limits.MaxPerReceiver) {
+		o.node.counters.Forgotten += len(q.kept[0].messages)
+		o.release(q, 1)
 	}
 }
 
 // release forgets the first n kept batches.
-func (r *relay) release(q *queue, n int) {
+func (o *outbox) release(q *queue, n int) {
 	for _, k := range q.kept[:n] {
-		r.kept -= k.size
-		delete(r.inFlight, k.number)
+		o.kept -= k.size
+		delete(o.inFlight, k.number)
 	}
 	q.kept = slices.Delete(q.kept, 0, n)
-	r.forget(q)
+	o.forget(q)
 }
 
-func (r *relay) expire(q *queue, now time.Time) {
+func (o *outbox) expire(q *queue, now time.Time) {
 	old := 0
-	for old < len(q.kept) && now.Sub(q.kept[old].since) >= r.node.config.KeepFor {
+	for old < len(q.kept) && now.Sub(q.kept[old].since) >= o.node.config.KeepFor {
 		old++
 	}
 	if old > 0 {
-		r.release(q, old)
+		o.release(q, old)
 	}
 }
 
 // certain reports whether the answered batch reached every client of its user that there may be.
-func (r *relay) certain(q *queue, now time.Time) bool {
-	maps.DeleteFunc(r.away, func(_ Peer, since time.Time) bool { return now.Sub(since) >= r.node.config.KeepFor })
-	return !q.uncertain && len(r.away) == 0
+func (o *outbox) certain(q *queue, now time.Time) bool {
+	maps.DeleteFunc(o.away, func(_ Peer, since time.Time) bool { return now.Sub(since) >= o.node.config.KeepFor })
+	return !q.uncertain && len(o.away) == 0
 }
 
 // repeat asks all holders, by way of the directory, whether they have the last kept batch.
-func (r *relay) repeat(q *queue, now time.Time) {
+func (o *outbox) repeat(q *queue, now time.Time) {
 	last := len(q.kept) - 1
-	r.begin(q, q.kept[last].number)
+	o.begin(q, q.kept[last].number)
 	q.repeating = true
-	q.due = now.Add(min(r.node.config.RepeatAfter<<q.repeats, repeatMax))
+	q.due = now.Add(min(o.node.config.RepeatAfter<<q.repeats, repeatMax))
 	q.repeats = min(q.repeats+1, maxRepeats)
-	r.node.counters.Retries++
-	r.route(r.again(q, last, now), false)
+	o.node.counters.Retries++
+	o.route(o.again(q, last, now), false)
 }
 
-// again is the kept batches from i on as one, as far as a frame carries them.
-func (r *relay) again(q *queue, i int, now time.Time) Batch {
-	b := Batch{Origin: r.node.self, To: q.to.user}
+// again makes one batch of the kept batches from number i on, as many as a frame carries.
+func (o *outbox) again(q *queue, i int, now time.Time) Batch {
+	b := Batch{Origin: o.node.self, To: q.to.user}
 	if i > 0 {
 		b.Previous = q.kept[i-1].number
 	}
@@ -90,28 +90,29 @@ func (r *relay) again(q *queue, i int, now time.Time) Batch {
 }
 
 // catchUp sends a holder the first batch that its clients lack. Its answer brings the next one.
-func (r *relay) catchUp(q *queue, to Peer, level uint64, now time.Time) {
+func (o *outbox) catchUp(q *queue, to Peer, level uint64, now time.Time) {
 	next := slices.IndexFunc(q.kept, func(k *keptBatch) bool { return k.number > level })
 	d := Deliver{Holders: q.holders, View: q.view}
 	switch {
 	case next >= 0:
-		d.Batch = r.again(q, next, now)
+		d.Batch = o.again(q, next, now)
 	case q.inFlight > 0:
-		d.Batch = r.batch(q)
+		d.Batch = o.batch(q)
 	default:
 		return
 	}
-	r.node.send(to, d)
+	o.node.send(to, d)
 }
 
-// caughtUp takes the answer to a kept batch that is not the one under way.
-func (r *relay) caughtUp(q *queue, from Peer, a Receipt, now time.Time) {
+// caughtUp takes a holder's answer to a kept batch that is not the one under way.
+func (o *outbox) caughtUp(q *queue, from Peer, a Receipt, now time.Time) {
 	switch a.Outcome {
 	case OutcomeBehind:
-		r.catchUp(q, from, a.Level, now)
+		o.catchUp(q, from, a.Level, now)
 	case OutcomeAll, OutcomeNone:
-		r.catchUp(q, from, a.Number, now)
-	case OutcomeSome, OutcomeBusy: // asked again with the next repetition
+		o.catchUp(q, from, a.Number, now)
+	// The next repetition asks this holder again.
+	case OutcomeSome, OutcomeBusy:
 	}
 }
 
@@ -123,7 +124,7 @@ func (q *queue) keptMessages() int {
 	return total
 }
 
-// keeps reports whether a message is a repetition of a kept one.
+// keeps reports whether a message repeats a kept one.
 func (q *queue) keeps(l *queuedMessage) bool {
 	return slices.ContainsFunc(q.kept, func(k *keptBatch) bool {
 		return slices.ContainsFunc(k.messages, func(other *queuedMessage) bool { return l.sameStream(other) && l.Seq == other.Seq })

@@ -18,19 +18,21 @@ import (
 	"time"
 )
 
-// UserID is unique in the cluster.
+// UserID names a user. It is unique in the cluster.
 type UserID string
 
-// Message has a Seq that grows in its Stream, a life of the sender's program.
+// Message is one direct message. Seq grows within its Stream, and a stream is one life of the sender's program.
 type Message struct {
-	From   UserID
-	Name   string // for people
+	From UserID
+	// Name is the sender's name for people to read.
+	Name   string
 	Stream string
 	Seq    uint64
 	Kind   string
 	Body   []byte
-	Room   string // only for this room's clients; empty: all
-	At     int64  // Unix milliseconds
+	// Room limits the message to the clients in this room. If it is empty, all clients of the user get it.
+	Room string
+	At   int64 // Unix milliseconds
 }
 
 const messageOverhead = 128
@@ -39,18 +41,21 @@ func (m *Message) size() int {
 	return messageOverhead + len(m.From) + len(m.Name) + len(m.Stream) + len(m.Kind) + len(m.Body) + len(m.Room)
 }
 
-// State is a message's.
+// State says what became of a message.
 type State string
 
-// All but StateAccepted are final.
+// All states but StateAccepted are final.
 const (
-	StateAccepted  State = "accepted"
-	StateDelivered State = "delivered" // at least one client has it
-	StateOffline   State = "offline"   // no client may get it
-	StateGaveUp    State = "gave_up"   // no answer in time: it may have arrived
+	StateAccepted State = "accepted"
+	// At least one client has the message.
+	StateDelivered State = "delivered"
+	// No client of the user may get the message.
+	StateOffline State = "offline"
+	// No answer came in time, so the message may have arrived or not.
+	StateGaveUp State = "gave_up"
 )
 
-// Status is of one message.
+// Status tells a sender the state of one message.
 type Status struct {
 	To     UserID
 	Stream string
@@ -58,24 +63,27 @@ type Status struct {
 	State  State
 }
 
-// Client is one connection here. Hand and Tell must neither block nor call the Node.
+// Client is one connection to this node. Hand and Tell must neither block nor call the Node.
 type Client struct {
 	User UserID
 	Room string
 	Hand func(Message)
-	Tell func(Status) // of what it sent
-	// Trusted is not bounded by MaxPerSender.
+	// Tell is told the states of the messages that the client has sent.
+	Tell func(Status)
+	// Trusted exempts the client from MaxPerSender.
 	Trusted bool
-	// Resumed has had another connection before, and may lack what was delivered to the user's other clients meanwhile.
+	// Resumed says that the client had an earlier connection, so it may lack messages that the user's other clients
+	// got meanwhile.
 	Resumed bool
 
-	// Guarded by the Node.
+	// The fields below are guarded by the Node's mu.
 	closed bool
 	opened time.Time
-	levels map[source]uint64 // the last batch that was handed out here
+	// levels has the number of the last batch of each source that was handed to this client.
+	levels map[source]uint64
 }
 
-// All are ErrFull.
+// Each of these errors wraps ErrFull.
 var (
 	ErrFull         = errors.New("too many messages wait")
 	ErrSenderFull   = fmt.Errorf("%w for answers to this sender: wait for some of them", ErrFull)
@@ -83,45 +91,52 @@ var (
 	ErrNodeFull     = fmt.Errorf("%w at this node: try again later", ErrFull)
 )
 
-// Transport sends or loses a frame. It must neither block nor call the Node.
+// Transport sends frames to other nodes, and may lose them. Send must neither block nor call the Node.
 type Transport interface {
 	Send(to Peer, f Frame)
 }
 
-// Presence is asked whether a user is online. It must not block; Node.Online takes the answer.
+// Presence says whether a user is online. Ask must not block; the answer comes by Node.Online.
 type Presence interface {
 	Ask(user UserID)
 }
 
-// Config tunes a Node.
+// Config has the times and bounds of a Node.
 type Config struct {
 	Now func() time.Time
 
-	// Most retries mean a dead node.
+	// RetryAfter is when an unanswered batch is sent again. By then a node has most likely died.
 	RetryAfter time.Duration
-	// For who is online and has no client: pages resume within a second or two.
+	// HoldFor is how long a message waits for a user who is online and has no client. A page resumes within a second
+	// or two.
 	HoldFor time.Duration
-	// From acceptance to gave_up; a death takes gossip less.
+	// Patience is the longest time from accepted to gave_up. Gossip notices a death sooner.
 	Patience time.Duration
-	// For answers of the user's other clients before the next batch is sent.
+	// OthersFor is how long the next batch waits for the answers of the user's other clients.
 	OthersFor time.Duration
-	// What a client may lack is kept. The first repetition; the next ones come after twice the time each.
+	// RepeatAfter is when a kept batch is repeated for the first time. Each later repetition comes after twice the
+	// time.
 	RepeatAfter time.Duration
-	// Nodes that were frozen or cut off are back by then, or their clients have resumed elsewhere.
+	// KeepFor is how long a batch is kept. By then nodes that were frozen or cut off are back, or their clients have
+	// resumed elsewhere.
 	KeepFor time.Duration
-	// For unsettled directories.
+	// SettleFor is how long an origin waits for a directory that does not know yet.
 	SettleFor time.Duration
-	// For answers to registrations.
+	// AckAfter is when an unanswered registration is sent again.
 	AckAfter time.Duration
 
-	MaxPerSender   int // waiting messages
+	// MaxPerSender and MaxPerReceiver bound the waiting messages.
+	MaxPerSender   int
 	MaxPerReceiver int
-	MaxBytes       int // of all waiting messages
-	MaxKeptBytes   int // of all kept ones
-	MaxUnanswered  int // to one user's clients here
+	// MaxBytes bounds all waiting messages.
+	MaxBytes int
+	// MaxKeptBytes bounds all kept messages.
+	MaxKeptBytes int
+	// MaxUnanswered bounds the messages that one user's clients here have been handed and have not answered.
+	MaxUnanswered int
 }
 
-// DefaultConfig is for tens of thousands of users.
+// DefaultConfig suits a node with tens of thousands of users.
 func DefaultConfig() Config {
 	return Config{
 		Now:            time.Now,
@@ -142,20 +157,21 @@ func DefaultConfig() Config {
 }
 
 const (
-	// A client's outgoing queue has 256 places.
+	// A batch must fit into a client's outgoing queue, which has 256 places.
 	batchMessages = 16
 	batchBytes    = 64 << 10
-	// 16 bytes each.
+	// A registration takes 16 bytes.
 	batchRegistrations = 2000
-	// From the first refusal to the last.
+	// These are the first and the longest pause after a holder or a directory refused a batch.
 	backoffBase   = 25 * time.Millisecond
 	backoffMax    = 400 * time.Millisecond
 	againMessages = 32
 	repeatMax     = 4 * time.Second
 	maxRepeats    = 8
-	// Of one client: one for each node that sends to it. Beyond that all are forgotten, and the client drops what comes again.
+	// maxLevels bounds the sources remembered for one client, one for each node that sends to it. Beyond it all are
+	// forgotten. The client then drops the messages that come a second time.
 	maxLevels = 4096
-	// While views differ; then the sender retries.
+	// Directories forward a batch while views differ, this often at most. After that the origin sends it again.
 	maxHops         = 2
 	rememberedViews = 16
 )

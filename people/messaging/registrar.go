@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// registrar sends one frame at a time to each directory.
+// registrar tells the directories which users have clients here. It sends one frame at a time to each directory.
 type registrar struct {
 	node   *Node
 	to     map[Peer]*telling
@@ -15,11 +15,14 @@ type registrar struct {
 type telling struct {
 	session uint64
 	due     map[UserID]struct{}
-	synced  uint64 // mark of a complete view
+	// synced is the mark of the view under which the directory knew all users, or 0.
+	synced uint64
 
-	number   uint64 // 0: none
-	sent     []UserID
-	view     uint64 // if complete
+	// number is the number of the Register under way, or 0.
+	number uint64
+	sent   []UserID
+	// view is the mark of the view if the Register under way was complete.
+	view     uint64
 	deadline time.Time
 }
 

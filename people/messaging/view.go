@@ -16,9 +16,10 @@ type Peer struct {
 	Boot pin.BootID
 }
 
-// view is immutable.
+// view is an immutable set of live nodes.
 type view struct {
-	mark  uint64 // never 0
+	// mark is a hash of the live nodes. It is never 0.
+	mark  uint64
 	ids   []ring.NodeID
 	peers map[ring.NodeID]Peer
 }
@@ -44,10 +45,10 @@ func (v *view) directory(user UserID) (Peer, bool) {
 	return v.peers[id], ok
 }
 
-// Key stands for a user.
+// Key stands for a user in the directories.
 type Key [16]byte
 
-// KeyOf is half of a SHA-256: users do not collide.
+// KeyOf returns half of the SHA-256 of the name, which is long enough that no two users share a key.
 func KeyOf(user UserID) Key {
 	sum := sha256.Sum256([]byte(user))
 	return Key(sum[:16])

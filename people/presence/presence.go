@@ -16,46 +16,53 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Shards are of users, each on one hash slot.
+// Shards is the number of shards into which users are divided. Each shard lies on one hash slot of the store.
 const Shards = 16
 
-// Shard is one of them.
+// Shard is the number of a shard, from 0.
 type Shard int
 
-// ShardOf is the same in all releases.
+// ShardOf returns a user's shard. It must be the same in all releases.
 func ShardOf(user string) Shard {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(user))
 	return Shard(sum.Sum32() % Shards)
 }
 
-// Timing is the same on all nodes.
+// Timing must be the same on all nodes.
 type Timing struct {
-	TTL       time.Duration // of a lease
-	Heartbeat time.Duration // three in a TTL
-	Sweep     time.Duration // of a shard
-	Poll      time.Duration // of the log
+	// TTL is how long a lease lives without a heartbeat.
+	TTL time.Duration
+	// Heartbeat is the time between two heartbeats. Three fit into a TTL.
+	Heartbeat time.Duration
+	// Sweep is the time between two searches for lapsed leases.
+	Sweep time.Duration
+	// Poll is the time between two reads of the log.
+	Poll time.Duration
 }
 
-// Three such store calls leave a lease alive.
+// limit bounds one call of the store. Three calls that reach it leave a lease alive.
 func (t Timing) limit() time.Duration { return t.TTL / 5 }
 
-// DefaultTiming is the binary's.
+// DefaultTiming has the values of the binary.
 func DefaultTiming() Timing {
 	return Timing{TTL: 15 * time.Second, Heartbeat: 5 * time.Second, Sweep: 2 * time.Second, Poll: 500 * time.Millisecond}
 }
 
 // Lease is one connection of a user.
 type Lease struct {
-	User  string
-	Conn  string      // unique for the user
-	Room  ring.RoomID // empty: in none
-	Since time.Time   // by the store's clock
+	User string
+	// Conn is unique for the user.
+	Conn string
+	// Room is empty if the connection is in no room.
+	Room ring.RoomID
+	// Since is by the store's clock.
+	Since time.Time
 }
 
 var errUnprintable = errors.New("a lease needs a user and a connection, and none of its names may have control characters")
 
-// Validate refuses control characters.
+// Validate refuses control characters, which separate fields in the store.
 func (l Lease) Validate() error {
 	control := func(r rune) bool { return r < ' ' }
 	if l.User == "" || l.Conn == "" || strings.ContainsFunc(l.User+l.Conn+string(l.Room), control) {
@@ -64,61 +71,66 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// State is of a user.
+// State says whether a user is online.
 type State string
 
-// Unknown: the store is silent, or has lost its memory.
+// Unknown means that the store is silent or has lost its data.
 const (
 	Online  State = "online"
 	Offline State = "offline"
 	Unknown State = "unknown"
 )
 
-// Status is of a user.
+// Status is the presence of one user.
 type Status struct {
-	User        string
-	State       State
-	Since       time.Time
-	LastSeen    time.Time // when offline; zero: unknown
+	User  string
+	State State
+	Since time.Time
+	// LastSeen is set for an offline user. It is zero if unknown.
+	LastSeen    time.Time
 	Connections int
-	Rooms       []ring.RoomID // distinct
+	// Rooms has each room once.
+	Rooms []ring.RoomID
 }
 
-// Cursor is a place in a shard's log; zero: none.
+// Cursor is a place in a shard's log. The zero Cursor is no place.
 type Cursor struct {
-	Born    int64 // of the log
+	// Born tells logs apart that the store has lost and begun anew.
+	Born    int64
 	Version int64
 }
 
-// Change is a join or leave.
+// Change says that a user came online or went offline.
 type Change struct {
 	User   string
 	Online bool
 	At     time.Time
 }
 
-// Diff is a shard's changes since a cursor.
+// Diff has the changes of a shard since a cursor.
 type Diff struct {
-	Next    Cursor
-	Changes []Change // oldest first
-	Gap     bool     // changes are missing
+	Next Cursor
+	// The oldest change is first.
+	Changes []Change
+	// Gap means that some changes since the cursor are missing.
+	Gap bool
 }
 
-// LeaseStore keeps all nodes' leases. Calls may be repeated.
+// LeaseStore keeps the leases of all nodes. Each call may be repeated.
 type LeaseStore interface {
-	// Add writes leases that were not removed. A user's first is a join.
+	// Add writes the leases, except those that were removed. A user's first lease is a join.
 	Add(ctx context.Context, leases []Lease) error
-	// Renew returns leases that the store lacks.
+	// Renew prolongs the leases, and returns those that the store lacks.
 	Renew(ctx context.Context, leases []Lease) (missing []Lease, err error)
-	// Remove is for good, even if others renew. A user's last is a leave.
+	// Remove ends the leases for good, even if another node renews them. A user's last lease is a leave.
 	Remove(ctx context.Context, leases []Lease) error
-	// Sweep removes lapsed leases.
+	// Sweep removes the lapsed leases.
 	Sweep(ctx context.Context) error
 }
 
-// WatchStore answers about users. Known results come beside an error.
+// WatchStore answers questions about users. The known part of an answer may come together with an error.
 type WatchStore interface {
 	Ask(ctx context.Context, users []string) ([]Status, error)
-	// Follow leaves out shards that did not answer.
+	// Follow returns the changes of each shard since its cursor. It leaves out the shards that did not answer.
 	Follow(ctx context.Context, from [Shards]Cursor) (map[Shard]Diff, error)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
-// Tracker is a signaling node's. It never blocks.
+// Tracker keeps the leases of one signaling node and tells its watchers of changes. Its methods never wait for the
+// store, except Run.
 type Tracker struct {
 	timing  Timing
 	leases  LeaseStore
@@ -24,15 +25,18 @@ type Tracker struct {
 
 	written, asked chan struct{}
 
-	mu      sync.Mutex // guards the fields below, and what they point to
-	held    map[name]*Held
-	fresh   map[name]*Held // not in the store
+	// mu guards the fields below, and what they point to.
+	mu   sync.Mutex
+	held map[name]*Held
+	// fresh has the leases that are not in the store yet.
+	fresh   map[name]*Held
 	left    map[name]Lease
 	watched [Shards]map[string]*watched
 	unknown map[string]struct{}
 	due     map[*Watcher]struct{}
 	watches int
-	shares  map[string]int // by owner
+	// shares counts the watched users of each owner.
+	shares map[string]int
 
 	failing bool
 	reader  reader
@@ -42,13 +46,13 @@ type name struct{ user, conn string }
 
 func nameOf(l Lease) name { return name{l.User, l.Conn} }
 
-// Held is one lease.
+// Held is one lease that the Tracker keeps.
 type Held struct{ lease Lease }
 
-// Unwritten leaves. Beyond it leases lapse.
+// maxLeft bounds the leaves that are not written yet. Leases beyond it lapse instead.
 const maxLeft = 20_000
 
-// New needs Run.
+// New starts nothing: Run writes and reads.
 func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard, log *slog.Logger) *Tracker {
 	t := &Tracker{
 		timing: timing, leases: leases, users: users, panics: guard, log: log, refused: loglimit.New(1, 20),
@@ -62,7 +66,7 @@ func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard
 	return t
 }
 
-// Run ends with ctx, and returns nil. All leases lapse then.
+// Run ends with ctx, and returns nil. After that all leases lapse.
 func (t *Tracker) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { t.write(ctx) })
@@ -78,7 +82,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// Add replaces a lease of the same name.
+// Add begins a lease, or takes over the lease of the same name.
 func (t *Tracker) Add(l Lease) *Held {
 	h := &Held{lease: l}
 	if err := l.Validate(); err != nil {
@@ -95,13 +99,13 @@ func (t *Tracker) Add(l Lease) *Held {
 	return h
 }
 
-// Drop stops the heartbeats of a lost connection.
+// Drop stops the heartbeats of a lost connection, whose lease then lapses.
 func (t *Tracker) Drop(h *Held) { t.end(h, false) }
 
-// Remove ends a lease.
+// Remove ends a lease at once.
 func (t *Tracker) Remove(h *Held) { t.end(h, true) }
 
-// end ignores a lease that another socket took over.
+// end does nothing if another socket has taken the lease over.
 func (t *Tracker) end(h *Held, left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +121,7 @@ func (t *Tracker) end(h *Held, left bool) {
 	}
 }
 
-// Only write writes, so that nothing overtakes a leave.
+// write makes all writes to the store, one after the other, so that no renewal overtakes a leave.
 func (t *Tracker) write(ctx context.Context) {
 	heartbeat, sweep := time.NewTicker(t.timing.Heartbeat), time.NewTicker(t.timing.Sweep)
 	defer heartbeat.Stop()
@@ -151,7 +155,8 @@ func (t *Tracker) sweep(ctx context.Context) error {
 	return errors.Join(failed, t.within(ctx, t.leases.Sweep))
 }
 
-// within gives each call a limit of its own: one that the store does not answer costs the next none of its time.
+// within gives each call of the store a time limit of its own, so that a call without an answer uses up no other
+// call's time.
 func (t *Tracker) within(ctx context.Context, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, t.timing.limit())
 	defer cancel()
@@ -182,7 +187,7 @@ func (t *Tracker) heartbeat(ctx context.Context) error {
 	return errors.Join(err, t.flush(ctx))
 }
 
-// What fails waits for the next heartbeat.
+// flush writes the new and the ended leases. After an error they wait for the next heartbeat.
 func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
 	fresh, left := t.fresh, t.left

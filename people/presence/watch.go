@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// About 200 MB.
+	// So many watches take about 200 MB.
 	maxWatches = 1_000_000
-	// One owner's: 40 tabs.
+	// This is the bound of one owner: 40 tabs of 500 users.
 	maxShare = 20_000
-	// One call's.
+	// This is the bound of one call of the store.
 	maxAsk = 20_000
-	// Polls until the next shard is asked anew: a new master may lack changes.
+	// Every so many polls the next shard is read from the beginning, because a new master of the store may lack
+	// changes.
 	refollowEvery = 8
 )
 
-// Refusals of Watch.
+// Watch refuses with one of these errors.
 var (
 	ErrTooManyWatches = errors.New("this signaling node watches as many people as it may")
 	ErrShareOfWatches = errors.New("this identity watches as many people as it may")
 )
 
-// Watcher is told of all its users, then of changes.
+// Watcher is told the presence of all its users, and then their changes.
 type Watcher struct {
 	owner string
 	tell  func([]Status)
@@ -32,24 +33,27 @@ type Watcher struct {
 	due   map[string]struct{}
 }
 
-// NewWatcher watches nobody. An owner's watchers share a limit. One goroutine calls tell, which must not block.
+// NewWatcher returns a Watcher that watches nobody. The watchers of one owner share a limit. tell is called by one
+// goroutine and must not block.
 func NewWatcher(owner string, tell func([]Status)) *Watcher {
 	return &Watcher{owner: owner, tell: tell}
 }
 
 type watched struct {
-	status   Status // no State until asked
+	// status has no State until the store was asked.
+	status   Status
 	watchers map[*Watcher]struct{}
 }
 
 type reader struct {
 	cursors [Shards]Cursor
 	heard   [Shards]time.Time
-	silent  [Shards]bool // for a TTL: its users are unknown
-	polls   int
+	// silent marks the shards that have not answered for a TTL, so that the presence of their users is unknown.
+	silent [Shards]bool
+	polls  int
 }
 
-// Watch replaces w's users, and tells it of all. No users end it.
+// Watch replaces the users of w, and tells w the presence of all of them. Without users, watching ends.
 func (t *Tracker) Watch(w *Watcher, users []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +90,7 @@ func (t *Tracker) Watch(w *Watcher, users []string) error {
 	return nil
 }
 
-// find needs mu, as the next two.
+// find returns what is known of a watched user, or nil. The caller holds mu.
 func (t *Tracker) find(user string) *watched { return t.watched[ShardOf(user)][user] }
 
 func (t *Tracker) watchFor(w *Watcher, user string) {
@@ -166,7 +170,7 @@ func (t *Tracker) follow(ctx context.Context) {
 	}
 }
 
-// take needs mu.
+// take notes the changes of a shard. The caller holds mu.
 func (t *Tracker) take(shard Shard, diff Diff) {
 	latest := make(map[string]Change)
 	for _, change := range diff.Changes {
@@ -184,7 +188,7 @@ func (t *Tracker) take(shard Shard, diff Diff) {
 	}
 }
 
-// markUnknown needs mu.
+// markUnknown notes that nothing is known of the shard's users. The caller holds mu.
 func (t *Tracker) markUnknown(shard Shard) {
 	for user, one := range t.watched[shard] {
 		t.unknown[user] = struct{}{}
@@ -201,7 +205,7 @@ func (c Change) status() Status {
 	return Status{User: c.User, State: Offline, LastSeen: c.At}
 }
 
-// set needs mu.
+// set notes a user's status and tells the watchers of a change. The caller holds mu.
 func (t *Tracker) set(one *watched, status Status) {
 	changed := one.status.State != status.State
 	one.status = status

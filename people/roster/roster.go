@@ -14,48 +14,52 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A room's memory of those who left.
+// The store remembers the people who left a room within these bounds.
 const (
 	MaxLeft = 50
 	LeftFor = time.Hour
 )
 
-// Peer is a client; a person may have several.
+// Peer is one client of a person, who may have several.
 type Peer struct {
 	ID       string
 	Identity string
 	Name     string
-	Hidden   bool // from others
-	// By the writer's clock in a Change, by the store's in a Room.
+	// Hidden says that other people do not see this peer.
+	Hidden bool
+	// Since is by the writer's clock in a Change, and by the store's clock in a Room.
 	Since time.Time
 }
 
-// Leave is of a peer.
+// Leave says that a peer has left.
 type Leave struct {
-	Peer     Peer // without Since
+	// Peer has no Since.
+	Peer     Peer
 	LastSeen time.Time
 }
 
-// Change is a write of a room.
+// Change is one write of a room's roster.
 type Change struct {
 	Room ring.RoomID
-	Pin  pin.Pin // must be current
-	// Seq grows through a boot.
+	// Pin must be the room's current pin.
+	Pin pin.Pin
+	// Seq grows with each write of a boot.
 	Seq uint64
-	// After is the last written Seq; 0: Put is the whole roster.
+	// After is the Seq that the store must have. With 0, Put is the whole roster.
 	After uint64
-	// Settled, in a whole roster: no more of the last owner's peers are expected.
+	// Settled, with a whole roster, says that no more peers are expected to come over from the former owner.
 	Settled bool
 	Put     []Peer
 	Drop    []Leave
-	// Door has the moderator's settings in the store's text; empty: none.
+	// Door has the moderator's settings as the store's text, or nothing.
 	Door string
 }
 
-// Outcome is of a Change.
+// Outcome says what became of a Change.
 type Outcome int
 
-// Failed: unknown. Gap: write all. Fenced: the pin is not current.
+// Failed means that the outcome is unknown. After Gap the whole roster must be written. Fenced means that the
+// Change's pin is not the current one.
 const (
 	Failed Outcome = iota
 	Written
@@ -63,18 +67,24 @@ const (
 	Fenced
 )
 
-// Room is the store's copy.
+// Room is the store's copy of a room's roster.
 type Room struct {
-	Pin pin.Pin // zero: nobody is there
-	// Current: Pin's owner has written the roster, and Peers has nobody of the last owner's.
+	// Pin is zero if nobody is in the room.
+	Pin pin.Pin
+	// Current says that the pin's owner has written the roster, and that none of the former owner's peers are left in
+	// it.
 	Current bool
-	In      pin.Incarnation // 0: unknown
-	Peers   []Peer          // in order of arrival
-	Left    []Leave         // newest first, without Peers and Peer.ID
-	AsOf    time.Time       // by the store's clock
+	// In is the store's incarnation, or 0 if it is unknown.
+	In pin.Incarnation
+	// Peers are in the order of their arrival.
+	Peers []Peer
+	// Left has the latest leave first. It has nobody who is in Peers, and no Peer.ID.
+	Left []Leave
+	// AsOf is by the store's clock.
+	AsOf time.Time
 }
 
-// Person is an identity's clients.
+// Person is one identity with its clients.
 type Person struct {
 	Identity string
 	Name     string
@@ -83,7 +93,7 @@ type Person struct {
 	Since    time.Time
 }
 
-// People are in order of arrival.
+// People groups peers by identity, in the order of arrival.
 func People(peers []Peer) []Person {
 	var people []Person
 	at := make(map[string]int, len(peers))
@@ -98,7 +108,7 @@ func People(peers []Peer) []Person {
 	return people
 }
 
-// Sort is by arrival.
+// Sort puts peers in the order of their arrival.
 func Sort(peers []Peer) {
 	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 }

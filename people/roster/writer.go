@@ -17,30 +17,32 @@ import (
 )
 
 const (
-	// Every is the least time between a node's writes.
+	// Every is the least time between two writes of a node.
 	Every = time.Second
 
 	writeTimeout = 2 * time.Second
-	// Of one pipeline.
+	// maxPeers bounds one pipeline to the store.
 	maxPeers = 5000
-	// Unwritten leaves of a room.
+	// maxGone bounds the leaves of a room that are not written yet.
 	maxGone = 1000
-	// A roster lives for an hour after a write, as its pin does, and pins are prolonged every 10 minutes.
+	// A roster lives for an hour after its last write, as its pin does. Pins are prolonged every 10 minutes, and a
+	// roster only if it is older than this.
 	prolongAfter = 20 * time.Minute
 )
 
 var errUnwritten = errors.New("not every roster was written")
 
-// Store has the copies.
+// Store has the copies of the rosters.
 type Store interface {
-	// WriteRosters sets Door of each Written Change to the current one. The error is pin.ErrUnreachable if all that
-	// failed are.
+	// WriteRosters writes the changes, and sets Door of each written one to the current settings. The error is
+	// pin.ErrUnreachable if all failed writes were to unreachable masters.
 	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
 }
 
-// Writer copies a media node's Books into the store. It is safe for concurrent use.
+// Writer copies the Books of a media node into the store. It is safe for concurrent use.
 type Writer struct {
-	Store Store // set before Run; nil: none
+	// Store is set before Run. It may be nil.
+	Store Store
 
 	log    *slog.Logger
 	panics *panics.Guard
@@ -49,12 +51,13 @@ type Writer struct {
 	writing sync.Mutex // guards seq
 	seq     uint64
 
-	mu    sync.Mutex // guards the fields below, and all of each Book
+	// mu guards the fields below, and all fields of each Book.
+	mu    sync.Mutex
 	books map[ring.RoomID]*Book
 	dirty map[*Book]bool
 }
 
-// Book is an open room's roster. It never waits for the store.
+// Book is the roster of an open room. Its methods never wait for the store.
 type Book struct {
 	writer  *Writer
 	room    ring.RoomID
@@ -62,20 +65,23 @@ type Book struct {
 	peers   map[string]Peer
 	changed map[string]bool
 	gone    map[string]Leave
-	written uint64    // Seq
-	at      time.Time // of that write; zero: never
-	door    string
-	whole   bool // all is due
+	// written is the Seq of the last write.
+	written uint64
+	// at is when the last write was, or zero.
+	at   time.Time
+	door string
+	// whole is set if the whole roster must be written.
+	whole   bool
 	settled bool
 	closed  bool
 }
 
-// NewWriter needs Run.
+// NewWriter starts nothing: Run writes.
 func NewWriter(guard *panics.Guard, log *slog.Logger) *Writer {
 	return &Writer{log: log, panics: guard, wake: make(chan struct{}, 1), books: map[ring.RoomID]*Book{}, dirty: map[*Book]bool{}}
 }
 
-// Open begins a room's roster under p.
+// Open begins the roster of a room under the pin p.
 func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +92,7 @@ func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 	return b
 }
 
-// due needs mu.
+// due has Run write the book. The caller holds mu.
 func (w *Writer) due(b *Book) {
 	if w.books[b.room] != b {
 		return
@@ -98,7 +104,7 @@ func (w *Writer) due(b *Book) {
 	}
 }
 
-// Put adds or changes a peer, and sets Since.
+// Put adds or changes a peer, and sets its Since.
 func (b *Book) Put(p Peer) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -133,7 +139,7 @@ func (b *Book) Drop(id string, lastSeen time.Time) {
 	b.writer.due(b)
 }
 
-// Repin continues under another pin.
+// Repin continues the roster under another pin.
 func (b *Book) Repin(p pin.Pin) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -141,7 +147,7 @@ func (b *Book) Repin(p pin.Pin) {
 	b.writer.due(b)
 }
 
-// Settle ends the wait for the last owner's peers.
+// Settle says that no more peers will come over from the former owner.
 func (b *Book) Settle() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -149,7 +155,7 @@ func (b *Book) Settle() {
 	b.writer.due(b)
 }
 
-// Close ends an empty room's roster when all is written.
+// Close ends the roster of an empty room when all of it is written.
 func (b *Book) Close() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -159,7 +165,7 @@ func (b *Book) Close() {
 	}
 }
 
-// Leave ends the roster of a room that goes on elsewhere.
+// Leave ends the roster of a room that goes on at another node, which writes it from now on.
 func (b *Book) Leave() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -168,7 +174,7 @@ func (b *Book) Leave() {
 	}
 }
 
-// forget needs mu.
+// forget ends the book. The caller holds mu.
 func (b *Book) forget() {
 	delete(b.writer.dirty, b)
 	if b.writer.books[b.room] == b {
@@ -176,7 +182,7 @@ func (b *Book) forget() {
 	}
 }
 
-// Renew writes a room's whole roster.
+// Renew has a room's whole roster written again.
 func (w *Writer) Renew(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +192,8 @@ func (w *Writer) Renew(room ring.RoomID) {
 	}
 }
 
-// Prolong keeps a room's roster in the store: any write does, so one that was written lately is left alone.
+// Prolong keeps a room's roster alive in the store. Any write does that, so nothing is written if the last write is
+// young.
 func (w *Writer) Prolong(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,13 +201,13 @@ func (w *Writer) Prolong(room ring.RoomID) {
 	if b == nil {
 		return
 	}
-	// The wall clock goes on in a suspended machine, as the store's does. It may also be set back.
+	// The wall clock counts while the machine is suspended, as the store's clock does. It may also be set back.
 	if age := time.Now().Round(0).Sub(b.at.Round(0)); age < 0 || age >= prolongAfter {
 		w.due(b)
 	}
 }
 
-// Touch writes an unchanged room.
+// Touch has an unchanged room written.
 func (w *Writer) Touch(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +216,7 @@ func (w *Writer) Touch(room ring.RoomID) {
 	}
 }
 
-// Rewrite writes all rosters. Without an error the store has those with current pins.
+// Rewrite writes all rosters. Without an error, the store has the rosters of all current pins.
 func (w *Writer) Rewrite(ctx context.Context) error {
 	w.mu.Lock()
 	for _, b := range w.books {
@@ -220,7 +227,7 @@ func (w *Writer) Rewrite(ctx context.Context) error {
 	return w.Flush(ctx)
 }
 
-// Run writes until ctx ends, and returns nil.
+// Run writes what is due until ctx ends, and returns nil.
 func (w *Writer) Run(ctx context.Context) error {
 	failing := false
 	for {
@@ -241,7 +248,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is due. After an error some still is: only of unreachable masters if it is pin.ErrUnreachable.
+// Flush writes what is due. After an error some of it is still due. If the error is pin.ErrUnreachable, only rosters
+// on unreachable masters are.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -259,7 +267,8 @@ func (w *Writer) Flush(ctx context.Context) error {
 		}
 		switch err := w.write(ctx, books, changes, done); {
 		case err == nil:
-		case ctx.Err() != nil: // the rest is not tried
+		case ctx.Err() != nil:
+			// There is no time left for the other rosters.
 			return fmt.Errorf("write %d rosters: %w", len(books), ctx.Err())
 		case failed == nil || errors.Is(failed, pin.ErrUnreachable):
 			failed = fmt.Errorf("write %d rosters: %w", len(books), err)
@@ -295,7 +304,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 	return books, changes
 }
 
-// write settles books also after a panic.
+// write sends the changes and notes their outcomes, also after a panic.
 func (w *Writer) write(ctx context.Context, books []*Book, changes []Change, done map[*Book]bool) error {
 	outcomes := make([]Outcome, len(books))
 	defer func() { w.settle(books, changes, outcomes, done) }()
@@ -308,7 +317,8 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, b := range books {
-		done[b] = outcomes[i] != Gap // a Gap is followed by the whole
+		// After a Gap the whole roster is written in the same Flush.
+		done[b] = outcomes[i] != Gap
 		if outcomes[i] == Written {
 			b.written, b.door, b.at = changes[i].Seq, changes[i].Door, time.Now()
 		}

@@ -8,27 +8,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Word is told to a waiting person.
+// Word is what a waiting person is told.
 type Word struct {
-	Code  int // Gone, LetIn or TurnedAway; else the position
+	// Code is Gone, LetIn or TurnedAway, or else the person's position.
+	Code  int
 	Place Place
 }
 
-// Member is a person in a List.
+// Member is one waiting person in a List. Cap and Usual are those of the person's Entry.
 type Member struct {
 	Room     ring.RoomID
 	Identity string
-	Cap      int // as of Entry
+	Cap      int
 	Usual    int
-	// Tell must not block. It is not told a place twice.
+	// Tell must not block. It is told each place once.
 	Tell func(Word)
 
 	told Word
 }
 
-// List has a node's waiting people. It is safe for concurrent use.
+// List has the waiting people of one node. It is safe for concurrent use.
 type List struct {
-	// Dead: the pin names a dead media node. Its people keep their places for Grace.
+	// Dead reports whether a pin names a dead media node. Its people keep their places for Grace.
 	Dead  func(pin string) bool
 	Grace time.Duration
 
@@ -40,11 +41,13 @@ type line struct {
 	people map[*Member]struct{}
 	roster string
 	owing  string
-	since  time.Time // when owing was first seen
-	dead   time.Time // when its media node was first found dead; zero: alive
+	// since is when owing was first seen.
+	since time.Time
+	// dead is when the media node was first found dead. It is zero while the node lives.
+	dead time.Time
 }
 
-// Add needs the place that w was told.
+// Add puts a person into the list. place is the place that the person has been told.
 func (l *List) Add(w *Member, place Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +61,7 @@ func (l *List) Add(w *Member, place Place) {
 	l.rooms[w.Room].people[w] = struct{}{}
 }
 
-// Remove reports whether nobody else of this identity waits here.
+// Remove takes a person out of the list. It returns whether this was the last entry of the identity here.
 func (l *List) Remove(w *Member) (last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +81,7 @@ func (l *List) Remove(w *Member) (last bool) {
 	return true
 }
 
-// Len counts people.
+// Len returns how many people wait.
 func (l *List) Len() (people int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +91,7 @@ func (l *List) Len() (people int) {
 	return people
 }
 
-// Asked is for the store.
+// Asked returns for each room what the store is to be asked about its waiting people.
 func (l *List) Asked(now time.Time) []Asked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,17 +127,18 @@ func (r *line) deadPin(now time.Time, l *List) string {
 	return ""
 }
 
-// Owed means that the room's media node owes the store its roster.
+// Owed names a room whose media node has not written the roster that the store needs.
 type Owed struct {
 	Room ring.RoomID
 	Pin  string
-	Over bool // past the grace time
+	// Over says that the grace time is over.
+	Over bool
 }
 
-// Longer than a media node takes to write.
+// A living media node writes its rosters sooner than this.
 const owesAfter = 3 * time.Second
 
-// Owing lists rooms whose media nodes should have written.
+// Owing lists the rooms whose media nodes should have written their rosters by now.
 func (l *List) Owing(now time.Time) (list []Owed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +154,7 @@ func (l *List) Owing(now time.Time) (list []Owed) {
 	return list
 }
 
-// Heard tells people the store's answers.
+// Heard tells the waiting people the store's answers.
 func (l *List) Heard(asked []Asked, answers []Checked) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

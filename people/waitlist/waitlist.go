@@ -12,81 +12,97 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// NoCap means that anybody may enter.
+// NoCap stands for a room without a limit of people.
 const NoCap = -1
 
-// CheckInEvery is the pace: who misses ten check-ins is dropped.
+// CheckInEvery is the time between two check-ins of a waiting person. The store drops a person who misses ten.
 const CheckInEvery = time.Second
 
-// ErrDoor comes with a pin: the room's cap decides who enters.
+// ErrDoor comes together with a pin and says that the room's cap decides who may enter.
 var ErrDoor = errors.New("the room has a door")
 
-// Reason is why people wait.
+// Reason says why people wait.
 type Reason string
 
-// The reasons.
+// These are the reasons.
 const (
-	Full       Reason = "full"
-	Closed     Reason = "closed" // only moderators let people in
+	Full Reason = "full"
+	// Only moderators let people in.
+	Closed     Reason = "closed"
 	NoCapacity Reason = "no_capacity"
-	// Settling: there is a place, but the store may have forgotten who had it. For 3 s at most.
+	// Settling means that the room has a place, but the store may have forgotten who had it. It lasts for 3 s at
+	// most.
 	Settling Reason = "settling"
 )
 
-// Entry is a person at a room's door.
+// Entry is a person who asks to enter a room.
 type Entry struct {
 	Identity string
-	Peer     string // whose reservation it is
-	Name     string
-	Cap      int           // of the token, or NoCap
-	Usual    int           // the server's; 0: none
-	Host     bool          // enters closed rooms
-	Wait     bool          // else Refused
-	Ticket   int64         // from an earlier answer; 0: none
-	Hold     time.Duration // nobody is let in for so long
+	// Peer is the client for which a place is reserved.
+	Peer string
+	Name string
+	// Cap is the cap in the person's token, or NoCap.
+	Cap int
+	// Usual is the server's cap, or 0 for none.
+	Usual int
+	// Host says that the person may enter a closed room.
+	Host bool
+	// Wait says that the person joins the line if there is no place. Without it, the outcome is Refused.
+	Wait bool
+	// Ticket comes from an earlier answer. 0 means none.
+	Ticket int64
+	// Hold lets nobody into the room for so long.
+	Hold time.Duration
 }
 
-// Outcome is an Entry's.
+// Outcome says what the store decided about an Entry.
 type Outcome int
 
-// The outcomes.
+// These are the outcomes.
 const (
 	Refused Outcome = iota
 	Waiting
-	Admitted // a place is reserved
-	Inside   // had a place already
+	// A place is reserved for the person.
+	Admitted
+	// The person had a place already.
+	Inside
 )
 
-// Answer is to an Entry.
+// Answer is the store's answer to an Entry.
 type Answer struct {
 	Outcome Outcome
 	Place   Place
 	Ticket  int64
-	Roster  bool   // written
-	Owing   string // see Checked
+	// Roster says that the room's roster is written.
+	Roster bool
+	// Owing is the Owing of Checked.
+	Owing string
 }
 
-// WaitError lets nobody in.
+// WaitError means that the person is not let in. Answer says why.
 type WaitError struct{ Answer Answer }
 
 func (e *WaitError) Error() string { return "the room is " + string(e.Answer.Place.Reason) }
 
-// Place is one in a line.
+// Place is a place in a line.
 type Place struct {
-	Position int // from 1
+	// Position counts from 1.
+	Position int
 	Reason   Reason
 	Pace     Pace
 }
 
-// Pace is how fast a line moved.
+// Pace says how fast a line has moved.
 type Pace struct {
-	Left  int           // let in
-	Since time.Duration // since the first of them
+	// Left counts the people who were let in.
+	Left int
+	// Since is the time since the first of them was let in.
+	Since time.Duration
 }
 
 const atLeast = 3
 
-// Estimate is how long a position waits at that pace; 0: unknown.
+// Estimate returns how long the person at a position will wait at this pace, or 0 if that is unknown.
 func (p Pace) Estimate(position int) time.Duration {
 	if p.Left < atLeast || p.Since <= 0 || position < 1 {
 		return 0
@@ -94,74 +110,94 @@ func (p Pace) Estimate(position int) time.Duration {
 	return time.Duration(position) * p.Since / time.Duration(p.Left)
 }
 
-// Asked are a room's people who wait at a node.
+// Asked is a check-in: the people of one room who wait at one node.
 type Asked struct {
-	Room  ring.RoomID
-	Cap   int // their lowest, or NoCap
+	Room ring.RoomID
+	// Cap is the lowest cap of these people, or NoCap.
+	Cap   int
 	Usual int
-	Dead  string // the pin of a media node that is dead past Grace
-	Who   []string
+	// Dead is the pin of a media node that has been dead for longer than Grace.
+	Dead string
+	Who  []string
 }
 
-// Answers to a check-in.
+// A check-in is answered by a position or one of these codes.
 const (
-	Gone       = 0 // unknown to the store
+	// The store does not know the person.
+	Gone       = 0
 	LetIn      = -1
 	TurnedAway = -2
 )
 
-// Checked answers an Asked.
+// Checked is the store's answer to an Asked.
 type Checked struct {
 	Room   ring.RoomID
 	Reason Reason
 	Pace   Pace
-	Roster string // its pin; "": none
+	// Roster is the pin under which the roster was written, or nothing.
+	Roster string
 	// Owing is the pin of a media node that has not written its roster.
-	Owing  string
-	Places []int // of each Who, as Word.Code
+	Owing string
+	// Places has the position or the code of each person in Who, as in Word.Code.
+	Places []int
 	Err    error
 }
 
-// Deed is a moderator's or a signaling node's.
+// Deed is what a moderator or a signaling node does at a door.
 type Deed string
 
-// The deeds.
+// These are the deeds.
 const (
-	Look    Deed = "look"
-	Admit   Deed = "admit"   // before all others
-	Turn    Deed = "turn"    // away
-	Quit    Deed = "quit"    // the line, by the person
-	Release Deed = "release" // an unused admission
-	Keep    Deed = "keep"    // a leaving person's place, for 10 s
-	Open    Deed = "open"    // the room found a media node
-	Change  Deed = "change"  // cap and closed
+	Look Deed = "look"
+	// Admit lets a person in before all others.
+	Admit Deed = "admit"
+	// Turn turns a person away.
+	Turn Deed = "turn"
+	// Quit takes a person out of the line, at the person's wish.
+	Quit Deed = "quit"
+	// Release gives back an admission that was not used.
+	Release Deed = "release"
+	// Keep keeps the place of a leaving person for 10 s.
+	Keep Deed = "keep"
+	// Open says that a media node was found for the room.
+	Open Deed = "open"
+	// Change sets the cap, and whether the door is closed.
+	Change Deed = "change"
 )
 
-// Order is a deed at a door.
+// Order is a deed at a room's door.
 type Order struct {
 	Deed     Deed
 	Identity string
-	Peer     string // of Release
-	Cap      *int   // nil leaves it; NoCap lifts it
-	Closed   *bool  // nil leaves it
-	// Vacant is an owing pin of an empty room. Over: nor can anybody of an earlier pin come.
+	// Peer is the client of a Release.
+	Peer string
+	// Cap is the new cap. nil leaves the cap, and NoCap lifts it.
+	Cap *int
+	// Closed is nil if it does not change.
+	Closed *bool
+	// Vacant is the owing pin of a room in which nobody is. With Over, nobody who was there under an earlier pin can
+	// come back, either.
 	Vacant string
 	Over   bool
 }
 
-// Door is a room's, with the first waiters.
+// Door is the state of a room's door, with the first people in its line.
 type Door struct {
-	Done   bool // the person was there
-	Cap    int  // in force
+	// Done says that the deed found its person.
+	Done bool
+	// Cap is the cap in force.
+	Cap    int
 	Closed bool
-	Inside int // people with a place
+	// Inside counts the people who have a place.
+	Inside int
 	Length int
 	Pace   Pace
-	Pin    string // the room's; "": none
-	Line   []Waiter
+	// Pin is the room's pin, or nothing.
+	Pin  string
+	Line []Waiter
 }
 
-// Waiter is a person in the line.
+// Waiter is one person in the line.
 type Waiter struct {
 	Identity string
 	Name     string

@@ -14,7 +14,7 @@ const (
 	returnAfter  = 300 * time.Millisecond
 )
 
-type demand struct {
+type slotDemand struct {
 	slot   *Slot
 	rank   int
 	screen bool
@@ -23,11 +23,11 @@ type demand struct {
 	held   int           // the target, -1: none of these
 	chosen int           // -1: paused
 
-	cut        bool // the path does not carry the target
-	restrained bool // by the node's level
+	cut           bool // the path does not carry the target
+	limitedByNode bool // by the node's level
 }
 
-func (d *demand) cost(rung int) uint64 {
+func (d *slotDemand) cost(rung int) uint64 {
 	bits := d.layers[rung].bits
 	if rung > 0 {
 		bits -= min(bits, d.layers[rung-1].bits)
@@ -35,9 +35,9 @@ func (d *demand) cost(rung int) uint64 {
 	return bits
 }
 
-// apportion spends what sound leaves of the budget. It returns the rate of everything; 0: that fits.
-func apportion(demands []demand, budget, audio uint64, now time.Time) (short uint64) {
-	allocate(demands, budget-min(budget, audio))
+// fitBudget spends what sound leaves of the budget. It returns the rate of everything; 0: that fits.
+func fitBudget(demands []slotDemand, budget, audio uint64, now time.Time) (short uint64) {
+	spendBudget(demands, budget-min(budget, audio))
 	all, limited := audio, false
 	for i := range demands {
 		d := &demands[i]
@@ -45,7 +45,7 @@ func apportion(demands []demand, budget, audio uint64, now time.Time) (short uin
 		for rung := range d.top + 1 {
 			all += d.cost(rung)
 		}
-		d.hesitate(now)
+		d.delayRaise(now)
 	}
 	if !limited {
 		return 0
@@ -53,47 +53,47 @@ func apportion(demands []demand, budget, audio uint64, now time.Time) (short uin
 	return uint64(float64(all) * raiseMargin)
 }
 
-// hesitate takes back a step up that fits only since recently.
-func (d *demand) hesitate(now time.Time) {
+// delayRaise takes back a step up that fits only since recently.
+func (d *slotDemand) delayRaise(now time.Time) {
 	s := d.slot
 	switch {
 	case d.chosen <= d.held:
-		s.raised = time.Time{}
+		s.affordableSince = time.Time{}
 	case d.held < 0 && !s.paused:
-		s.raised = time.Time{}
-	case s.raised.IsZero():
-		s.raised = now
+		s.affordableSince = time.Time{}
+	case s.affordableSince.IsZero():
+		s.affordableSince = now
 		d.chosen = d.held
-	case now.Sub(s.raised) < patienceOf(d.held):
+	case now.Sub(s.affordableSince) < raiseDelay(d.held):
 		d.chosen = d.held
 	default:
-		s.raised = time.Time{}
+		s.affordableSince = time.Time{}
 	}
 }
 
-func patienceOf(held int) time.Duration {
+func raiseDelay(held int) time.Duration {
 	if held < 0 {
 		return returnAfter
 	}
 	return raiseAfter
 }
 
-// allocate buys the lowest layers in the page's order, then screens, then each next layer of all cameras. A step that
+// spendBudget buys the lowest layers in the page's order, then screens, then each next layer of all cameras. A step that
 // does not fit is passed over.
-func allocate(demands []demand, budget uint64) {
-	slices.SortStableFunc(demands, func(a, b demand) int { return cmp.Compare(a.rank, b.rank) })
+func spendBudget(demands []slotDemand, budget uint64) {
+	slices.SortStableFunc(demands, func(a, b slotDemand) int { return cmp.Compare(a.rank, b.rank) })
 	highest := 0
 	for i := range demands {
 		demands[i].chosen = -1
 		highest = max(highest, demands[i].top)
 	}
-	step := func(d *demand, rung int) {
+	step := func(d *slotDemand, rung int) {
 		if d.chosen != rung-1 || rung > d.top {
 			return
 		}
 		needed := d.cost(rung)
 		if rung > d.held {
-			needed = uint64(float64(needed) * margin(rung))
+			needed = uint64(float64(needed) * marginFor(rung))
 		}
 		if needed <= budget {
 			budget -= d.cost(rung)
@@ -117,45 +117,9 @@ func allocate(demands []demand, budget uint64) {
 	}
 }
 
-func margin(rung int) float64 {
+func marginFor(rung int) float64 {
 	if rung == 0 {
 		return returnMargin
 	}
 	return raiseMargin
-}
-
-// Per second and squared line: 2 Mbit/s at 720.
-const assumedBits = 4
-
-type rateMeter struct {
-	bytes uint64
-	bits  float64 // per second, smoothed
-	begun bool    // the next measurement covers a whole interval
-	known bool
-	young float64 // weight; the first few count alike
-}
-
-func (m *rateMeter) add(packetBytes int) {
-	// SRTP, UDP and IP; the publisher's header stands for ours.
-	const added = wireOverhead - 20
-	m.bytes += uint64(packetBytes + added)
-}
-
-func (m *rateMeter) measure(elapsed time.Duration) {
-	const weight = 0.25
-	if elapsed <= 0 || elapsed > 10*lookInterval {
-		m.bytes = 0 // after a sleep
-		return
-	}
-	bits := float64(m.bytes*8) / elapsed.Seconds()
-	switch {
-	case m.known:
-		m.young = max(m.young/(1+m.young), weight)
-		m.bits += m.young * (bits - m.bits)
-	case m.begun:
-		m.known, m.bits, m.young = true, bits, 1
-	default:
-		m.begun = m.bytes > 0
-	}
-	m.bytes = 0
 }

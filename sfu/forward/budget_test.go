@@ -10,10 +10,10 @@ import (
 )
 
 // drawDemands draws what one subscriber could be shown.
-func drawDemands(t *rapid.T) []demand {
-	var demands []demand
+func drawDemands(t *rapid.T) []slotDemand {
+	var demands []slotDemand
 	for i := range rapid.IntRange(0, 6).Draw(t, "videos") {
-		d := demand{slot: &Slot{}, rank: i, screen: rapid.IntRange(0, 3).Draw(t, "screen") == 0}
+		d := slotDemand{slot: &Slot{}, rank: i, screen: rapid.IntRange(0, 3).Draw(t, "screen") == 0}
 		bits := uint64(0)
 		for range rapid.IntRange(1, 3).Draw(t, "layers") {
 			// A higher layer may well be the cheaper one: a still picture is.
@@ -27,7 +27,7 @@ func drawDemands(t *rapid.T) []demand {
 	return demands
 }
 
-func chosen(demands []demand) []int {
+func chosen(demands []slotDemand) []int {
 	var all []int
 	for _, d := range demands {
 		all = append(all, d.chosen)
@@ -35,7 +35,7 @@ func chosen(demands []demand) []int {
 	return all
 }
 
-func spent(demands []demand) (bits uint64) {
+func spent(demands []slotDemand) (bits uint64) {
 	for i := range demands {
 		if demands[i].chosen >= 0 {
 			bits += demands[i].layers[demands[i].chosen].bits
@@ -45,7 +45,7 @@ func spent(demands []demand) (bits uint64) {
 }
 
 // steps is what was taken, in the order of importance in which the budget is spent.
-func steps(demands []demand) []bool {
+func steps(demands []slotDemand) []bool {
 	var taken []bool
 	for _, d := range demands {
 		taken = append(taken, d.chosen >= 0)
@@ -74,7 +74,7 @@ func TestAllocateProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands := drawDemands(t)
 		budget := uint64(rapid.IntRange(0, 5000).Draw(t, "budget")) * 1000
-		allocate(demands, budget)
+		spendBudget(demands, budget)
 		first := chosen(demands)
 		if got := spent(demands); got > budget {
 			t.Fatalf("%d bits of a budget of %d", got, budget)
@@ -89,13 +89,13 @@ func TestAllocateProperties(t *testing.T) {
 		for i := range again {
 			again[i].held = again[i].chosen
 		}
-		allocate(again, budget)
+		spendBudget(again, budget)
 		if !slices.Equal(first, chosen(again)) {
 			t.Fatalf("%v, then %v", first, chosen(again))
 		}
 		// Monotone: with more of it the first step that differs is one more.
 		more := slices.Clone(demands)
-		allocate(more, budget+uint64(rapid.IntRange(0, 5000).Draw(t, "more"))*1000)
+		spendBudget(more, budget+uint64(rapid.IntRange(0, 5000).Draw(t, "more"))*1000)
 		for i, taken := range steps(more) {
 			if less := steps(demands)[i]; taken != less {
 				if less {
@@ -109,10 +109,10 @@ func TestAllocateProperties(t *testing.T) {
 
 // TestAllocateOrder says in examples what the budget is spent on first.
 func TestAllocateOrder(t *testing.T) {
-	camera := func(rank, held int) demand {
-		return demand{rank: rank, held: held, top: 2, layers: []layerChoice{{bits: 100}, {bits: 400}, {bits: 1500}}}
+	camera := func(rank, held int) slotDemand {
+		return slotDemand{rank: rank, held: held, top: 2, layers: []layerChoice{{bits: 100}, {bits: 400}, {bits: 1500}}}
 	}
-	screen := demand{rank: 2, held: -1, screen: true, top: 1, layers: []layerChoice{{bits: 200}, {bits: 1000}}}
+	screen := slotDemand{rank: 2, held: -1, screen: true, top: 1, layers: []layerChoice{{bits: 200}, {bits: 1000}}}
 	for _, c := range []struct {
 		budget uint64
 		want   []int // first camera, second camera, screen
@@ -129,8 +129,8 @@ func TestAllocateOrder(t *testing.T) {
 		{4000, []int{2, 1, 1}},
 		{5000, []int{2, 2, 1}},
 	} {
-		demands := []demand{screen, camera(1, -1), camera(0, -1)}
-		allocate(demands, c.budget)
+		demands := []slotDemand{screen, camera(1, -1), camera(0, -1)}
+		spendBudget(demands, c.budget)
 		if got := chosen(demands); !slices.Equal(got, c.want) {
 			t.Errorf("%d: %v, want %v", c.budget, got, c.want)
 		}
@@ -139,8 +139,8 @@ func TestAllocateOrder(t *testing.T) {
 
 // TestSoundIsNotCut: a budget below what sound costs leaves nothing for pictures.
 func TestSoundIsNotCut(t *testing.T) {
-	demands := []demand{{slot: &Slot{}, held: -1, layers: []layerChoice{{bits: 10}}}}
-	short := apportion(demands, 1000, 2000, epoch)
+	demands := []slotDemand{{slot: &Slot{}, held: -1, layers: []layerChoice{{bits: 10}}}}
+	short := fitBudget(demands, 1000, 2000, epoch)
 	if demands[0].chosen != -1 || short < 2010 {
 		t.Fatalf("chosen %d, short of %d", demands[0].chosen, short)
 	}

@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	videoCachePackets = 1024 // 2 s at 5 Mbit/s
@@ -39,7 +41,7 @@ func (c *packetCache) put(p *Packet) bool {
 		}
 		(*place).Release()
 	}
-	p.hold()
+	p.retain()
 	*place = p
 	c.oldest = min(c.oldest, p.sequence)
 	for ; c.highest-c.oldest >= size; c.oldest++ {

@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 // Seconds from 1900 to 1970.
 const ntpEpochOffset = 2208988800
@@ -13,6 +15,11 @@ func ntpTime(t time.Time) uint64 {
 func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
+
+// wallClock is a wall clock that nobody sets: the machine's as it was when the clock began, and from there the monotonic one.
+type wallClock struct{ begun time.Time }
+
+func (c wallClock) at(t time.Time) time.Time { return c.begun.Round(0).Add(t.Sub(c.begun)) }
 
 type peerClock struct {
 	known  bool
@@ -33,12 +40,12 @@ func (c *peerClock) observe(theirs, ours time.Time) (late time.Duration, ok bool
 	return max(difference, 0), true
 }
 
-// layerClock maps RTP timestamps to Room.wall.
+// layerClock maps RTP timestamps to wallClock.
 type layerClock struct {
 	rate     uint32 // Hz
 	known    bool
 	reported bool      // by the publisher, not by arrival
-	at       time.Time // by Room.wall
+	at       time.Time // by wallClock
 	rtp      uint32
 }
 

@@ -19,7 +19,7 @@ type byHand struct {
 
 func (h byHand) settle() {
 	for len(h.room.tasks) > 0 {
-		h.room.control(<-h.room.tasks)
+		h.room.handleTasks(<-h.room.tasks)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestASetWallClockIsNoJumpOfTimestamps(t *testing.T) {
 					h.report(high, ticks, begun.Add(after), arrived)
 				}
 				if i == 20 {
-					sight.slot.aim(high, arrived)
+					sight.slot.setTarget(high, arrived)
 				}
 				h.push(low, 2+i, ticks, arrived)
 				h.push(high, 2+i, ticks, arrived)
@@ -140,7 +140,7 @@ func TestASetWallClockIsNoRoundTrip(t *testing.T) {
 		r := NewRoom(Config{}, slog.New(slog.DiscardHandler))
 		sent := time.Now()
 		arrived := testkit.WithWallMoved(t, sent.Add(150*time.Millisecond), step)
-		rtt, ok := r.RoundTrip(arrived, uint32(ntpTime(r.wall(sent))>>16), 65536/10) // 0.1 s at the client
+		rtt, ok := r.RoundTrip(arrived, uint32(ntpTime(r.wall.at(sent))>>16), 65536/10) // 0.1 s at the client
 		if !ok || (rtt-50*time.Millisecond).Abs() > time.Millisecond {
 			t.Errorf("a step of %v makes the round trip %v (%v), want 50 ms", step, rtt, ok)
 		}

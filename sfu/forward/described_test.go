@@ -364,7 +364,7 @@ func TestDescribedPacketsAllocateNothing(t *testing.T) {
 	w := &sink{}
 	room.AddSlot(SlotConfig{Peer: "bob", Mid: "1", Kind: KindVideo, Writer: w, SSRC: 1, Codecs: []Codec{av1}, DescriptorID: receiverID}).Ready()
 	for len(room.tasks) > 0 {
-		room.control(<-room.tasks)
+		room.handleTasks(<-room.tasks)
 	}
 	var units [][]byte
 	for turn := range 5 {
@@ -376,7 +376,7 @@ func TestDescribedPacketsAllocateNothing(t *testing.T) {
 		p := room.GetPacket()
 		p.SetLength(copy(p.Buffer(), raw))
 		c.layer.Push(p)
-		room.burst(<-room.packets)
+		room.handleBurst(<-room.packets)
 	}
 	next, sequence := 0, uint16(0)
 	step := func() {

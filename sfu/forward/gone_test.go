@@ -30,8 +30,8 @@ func TestWhatComesAfterRemovePeerIsRefused(t *testing.T) {
 		st.room.RemovePeer("bob")
 		addLate()
 		r := st.room
-		if n := len(r.subscribers) + len(r.publications) + len(r.layers) + len(r.tables) + len(r.clocks); n != 0 || len(r.holding.layers) != 0 {
-			t.Errorf("the room keeps %v, %v and %v of who was removed", r.subscribers, r.publications, r.tables)
+		if n := len(r.members.subscribers) + len(r.members.publications) + len(r.members.layers) + len(r.shared.tables) + len(r.members.clocks); n != 0 || len(r.frames.layers) != 0 {
+			t.Errorf("the room keeps %v, %v and %v of who was removed", r.members.subscribers, r.members.publications, r.shared.tables)
 		}
 		st.camera("alice", "", 180)
 		st.slot("alice", "1", KindVideo)
@@ -40,7 +40,7 @@ func TestWhatComesAfterRemovePeerIsRefused(t *testing.T) {
 		addLate()
 		st.shows("bob", "alice")
 		st.shows("alice", "bob")
-		if n := len(r.layers); n != 2 {
+		if n := len(r.members.layers); n != 2 {
 			t.Errorf("%d layers, want those of alice and of bob's return", n)
 		}
 	})

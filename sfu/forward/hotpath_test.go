@@ -23,7 +23,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
 	drain := func() {
 		for len(room.tasks) > 0 {
-			room.control(<-room.tasks)
+			room.handleTasks(<-room.tasks)
 		}
 	}
 	layer := room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8})
@@ -54,7 +54,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		p := room.GetPacket()
 		p.SetLength(copy(p.Buffer(), raw))
 		l.Push(p)
-		room.burst(<-room.packets)
+		room.handleBurst(<-room.packets)
 	}
 	both := func() {
 		push(layer, picture)

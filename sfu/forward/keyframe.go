@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 type keyframeRequests struct {
 	interval time.Duration
@@ -26,13 +28,13 @@ func (k *keyframeRequests) due(now time.Time) bool {
 	return k.pending && k.request(now)
 }
 
-func (k *keyframeRequests) arrived() { k.pending, k.unanswered = false, 0 }
+func (k *keyframeRequests) answered() { k.pending, k.unanswered = false, 0 }
 
-// patience doubles after five and after ten unanswered requests.
-func (k *keyframeRequests) patience() time.Duration {
+// retryAfter doubles after five and after ten unanswered requests.
+func (k *keyframeRequests) retryAfter() time.Duration {
 	const retry = 400 * time.Millisecond
 	return retry << min(k.unanswered/5, 2)
 }
 
-// settled reports whether the next request makes the publisher send another keyframe.
-func (k *keyframeRequests) settled() bool { return k.unanswered == 0 && !k.pending }
+// nothingOutstanding reports whether the next request makes the publisher send another keyframe.
+func (k *keyframeRequests) nothingOutstanding() bool { return k.unanswered == 0 && !k.pending }

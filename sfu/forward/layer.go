@@ -47,8 +47,6 @@ type LayerConfig struct {
 	Gone func() bool // see RemovePeer; may be nil
 }
 
-func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
-
 // A browser short of bandwidth stops its highest layer; viewers then get another.
 const layerSilence = 1500 * time.Millisecond
 
@@ -75,7 +73,7 @@ type Layer struct {
 	lastHeard time.Time // with media
 	height    int       // of a keyframe, 0 unknown
 	slots     []*Slot   // also those waiting for its keyframe
-	held      []*Packet // of an unfinished frame
+	frame     []*Packet // of an unfinished frame
 	rate      rateMeter
 	upper     [parse.MaxTemporal]rateMeter // above the lowest temporal layer
 	described description
@@ -94,7 +92,7 @@ func (l *Layer) Push(p *Packet) {
 		p.Release()
 		return
 	}
-	if !l.takes(p) {
+	if !l.acceptsPayload(p) {
 		r.stats.malformed.Add(1)
 		p.Release()
 		return
@@ -112,23 +110,38 @@ func (l *Layer) Push(p *Packet) {
 	}
 }
 
+// takes also parses redundancy.
+func (l *Layer) acceptsPayload(p *Packet) (ok bool) {
+	p.redundancy = parse.Redundancy{}
+	switch {
+	case p.header.PayloadType == l.cfg.Codec.PayloadType:
+		return true
+	case l.cfg.REDPayloadType == 0 || p.header.PayloadType != l.cfg.REDPayloadType:
+		return false
+	case p.empty():
+		return true
+	}
+	p.redundancy, ok = parse.ReadRedundancy(p.payload(), l.cfg.Codec.PayloadType)
+	return ok
+}
+
 // SenderReport does not block, and may drop the report.
 func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	l.room.try(func() {
 		if l.closed {
 			return
 		}
-		clock := l.room.clock(l.cfg.Peer)
+		clock := l.room.members.clock(l.cfg.Peer)
 		theirs := fromNTPTime(ntp)
-		if late, ok := clock.observe(theirs, l.room.wall(arrived)); ok {
+		if late, ok := clock.observe(theirs, l.room.wall.at(arrived)); ok {
 			clock.path.note(arrived, late)
 		}
-		l.report(theirs.Add(clock.offset), rtp, arrived)
+		l.applyReport(theirs.Add(clock.offset), rtp, arrived)
 	})
 }
 
-// report adds to the timeline of sound what the publisher's report says that its timestamps lack.
-func (l *Layer) report(at time.Time, rtp uint32, arrived time.Time) {
+// applyReport adds to the timeline of sound what the publisher's report says that its timestamps lack.
+func (l *Layer) applyReport(at time.Time, rtp uint32, arrived time.Time) {
 	rtp = l.timeline.correctReport(arrived, rtp)
 	if missing := at.Sub(l.clock.sampled(rtp)); l.cfg.Kind == KindAudio && l.clock.reported && missing >= leastReported {
 		l.timeline.add(missing, l.clock.rate, l.tracker.highest+1, arrived)
@@ -163,13 +176,13 @@ func (l *Layer) receive(p *Packet) bool {
 	if t := p.picture.Temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
-	l.time(p, sequence == l.tracker.highest && !p.empty())
-	l.clock.arrival(l.room.wall(p.arrived), p.header.Timestamp)
+	l.observeTiming(p, sequence == l.tracker.highest && !p.empty())
+	l.clock.arrival(l.room.wall.at(p.arrived), p.header.Timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.Keyframe && !p.empty() {
 		l.receiveKeyframe(p)
 	}
 	if changed {
-		l.room.rearrange(l, p.arrived)
+		l.room.reselectAtKeyframe(l, p.arrived)
 	}
 	return true
 }
@@ -178,19 +191,19 @@ func (l *Layer) receiveKeyframe(p *Packet) {
 	if p.picture.Keyframe = l.keyframe.Begins(p.sequence, p.header.Timestamp, p.picture.Bare, p.arrived); !p.picture.Keyframe {
 		return
 	}
-	l.requests.arrived()
+	l.requests.answered()
 	l.shunnedUntil = time.Time{}
 	if !p.described && l.described.structure != nil {
 		l.described = description{arranged: l.described.arranged}
 	}
 	if p.picture.Height > 0 && p.picture.Height != l.height {
 		l.height = p.picture.Height
-		l.room.layersChanged = true
+		l.room.changed.layers = true
 	}
 }
 
 // time corrects the timestamp of sound, and lets pictures tell what has arrived.
-func (l *Layer) time(p *Packet, newest bool) {
+func (l *Layer) observeTiming(p *Packet, newest bool) {
 	sound := l.cfg.Kind == KindAudio
 	if newest && l.peer != nil {
 		if sound {
@@ -204,16 +217,55 @@ func (l *Layer) time(p *Packet, newest bool) {
 	}
 }
 
+func (l *Layer) forwardFrame() {
+	shards := len(l.room.cfg.Batchers)
+	if shards > 0 {
+		padToEqualLength(l.frame)
+	}
+	if shards > 1 && len(l.slots) >= shardSlots {
+		l.room.shards.forward(l)
+	} else {
+		for _, s := range l.slots {
+			for _, p := range l.frame {
+				s.forwardPaced(p)
+			}
+		}
+	}
+	l.dropFrame()
+}
+
+// padToEqualLength pads packets (RFC 3550 section 5.1), because the kernel cuts equal lengths.
+func padToEqualLength(held []*Packet) {
+	longest := 0
+	for _, p := range held {
+		longest = max(longest, len(p.payload()))
+	}
+	for i, p := range held {
+		missing := longest - len(p.payload())
+		if missing > 0 && missing <= equalBytes && !p.empty() && i < len(held)-1 {
+			p.padding = uint8(missing)
+		}
+	}
+}
+
+func (l *Layer) dropFrame() {
+	for i, p := range l.frame {
+		p.Release()
+		l.frame[i] = nil
+	}
+	l.frame = l.frame[:0]
+}
+
 func (l *Layer) requestKeyframe(by *subscriber, now time.Time) {
 	l.room.viewersWait = true
-	if l.cfg.Kind == KindVideo && l.grants(by, now) && l.requests.request(now) {
+	if l.cfg.Kind == KindVideo && l.mayAskFor(by, now) && l.requests.request(now) {
 		l.sendPLI()
 	}
 }
 
-// grants reports whether the subscriber may ask, which counts unless a keyframe comes anyway.
-func (l *Layer) grants(by *subscriber, now time.Time) bool {
-	return !l.requests.settled() || by.mayAsk(l.cfg.key(), now)
+// mayAskFor reports whether the subscriber may ask, which counts unless a keyframe comes anyway.
+func (l *Layer) mayAskFor(by *subscriber, now time.Time) bool {
+	return !l.requests.nothingOutstanding() || by.mayAsk(l.cfg.key(), now)
 }
 
 func (l *Layer) sendPLI() {
@@ -231,8 +283,8 @@ func (l *Layer) tick(now time.Time) {
 	}
 	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.waits(now)) }
 	waiting := slices.ContainsFunc(l.slots, waits)
-	again := waiting && now.Sub(l.requests.last) >= l.requests.patience() &&
-		slices.ContainsFunc(l.slots, func(s *Slot) bool { return waits(s) && l.grants(s.sub, now) })
+	again := waiting && now.Sub(l.requests.last) >= l.requests.retryAfter() &&
+		slices.ContainsFunc(l.slots, func(s *Slot) bool { return waits(s) && l.mayAskFor(s.sub, now) })
 	if l.requests.due(now) || again && l.requests.request(now) {
 		l.sendPLI()
 	}
@@ -254,17 +306,7 @@ func (l *Layer) measure(elapsed time.Duration) {
 
 func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }
 
-func (l *Layer) addSlot(s *Slot) {
-	if !slices.Contains(l.slots, s) {
-		l.slots = append(l.slots, s)
-	}
-}
-
-func (l *Layer) removeSlot(s *Slot) {
-	if i := slices.Index(l.slots, s); i >= 0 {
-		l.slots = slices.Delete(l.slots, i, i+1)
-	}
-}
+func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
 
 // bits is per second, assumed until measured.
 func (l *Layer) bits() uint64 {
@@ -278,7 +320,26 @@ func (l *Layer) bits() uint64 {
 	return uint64(height) * uint64(height) * assumedBits
 }
 
-func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
+// bitsUpTo is per second.
+func (l *Layer) bitsUpTo(highest uint8) uint64 {
+	bits := l.rate.bits
+	for i := int(highest); i < len(l.upper); i++ {
+		bits -= l.upper[i].bits
+	}
+	return uint64(max(bits, 0))
+}
+
+// highestTemporal is the highest worth leaving out; 0: none.
+func (l *Layer) highestTemporal() uint8 {
+	for i := len(l.upper) - 1; i >= 0; i-- {
+		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
+			return uint8(i + 1)
+		}
+	}
+	return 0
+}
+
+func (l *Layer) appendChoices(to []layerChoice, now time.Time) []layerChoice {
 	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
 	d := &l.described
 	if d.structure == nil || d.structure.SpatialLayers() == 1 || d.active == 0 {
@@ -303,63 +364,14 @@ func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
 	return to
 }
 
-func (l *Layer) forwardHeld() {
-	shards := len(l.room.cfg.Batchers)
-	if shards > 0 {
-		equalise(l.held)
+func (l *Layer) addSlot(s *Slot) {
+	if !slices.Contains(l.slots, s) {
+		l.slots = append(l.slots, s)
 	}
-	if shards > 1 && len(l.slots) >= shardSlots {
-		l.room.forwardInShards(l)
-	} else {
-		for _, s := range l.slots {
-			for _, p := range l.held {
-				s.pass(p)
-			}
-		}
-	}
-	l.dropHeld()
 }
 
-func (l *Layer) dropHeld() {
-	for i, p := range l.held {
-		p.Release()
-		l.held[i] = nil
+func (l *Layer) removeSlot(s *Slot) {
+	if i := slices.Index(l.slots, s); i >= 0 {
+		l.slots = slices.Delete(l.slots, i, i+1)
 	}
-	l.held = l.held[:0]
-}
-
-// takes also parses redundancy.
-func (l *Layer) takes(p *Packet) (ok bool) {
-	p.redundancy = parse.Redundancy{}
-	switch {
-	case p.header.PayloadType == l.cfg.Codec.PayloadType:
-		return true
-	case l.cfg.REDPayloadType == 0 || p.header.PayloadType != l.cfg.REDPayloadType:
-		return false
-	case p.empty():
-		return true
-	}
-	p.redundancy, ok = parse.ReadRedundancy(p.payload(), l.cfg.Codec.PayloadType)
-	return ok
-}
-
-func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
-
-// highestTemporal is the highest worth leaving out; 0: none.
-func (l *Layer) highestTemporal() uint8 {
-	for i := len(l.upper) - 1; i >= 0; i-- {
-		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
-			return uint8(i + 1)
-		}
-	}
-	return 0
-}
-
-// bitsUpTo is per second.
-func (l *Layer) bitsUpTo(highest uint8) uint64 {
-	bits := l.rate.bits
-	for i := int(highest); i < len(l.upper); i++ {
-		bits -= l.upper[i].bits
-	}
-	return uint64(max(bits, 0))
 }

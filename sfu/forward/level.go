@@ -3,6 +3,7 @@ package forward
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // Level limits a room's pictures while its node is short of egress; 0 is sound alone. Cameras' higher layers go first,
@@ -55,13 +56,52 @@ func levelOf(bits uint64, screen bool, before int) Level {
 	return Level(first + int(min(max(at, 0), float64(n-1))))
 }
 
+// limitToLevel removes what is above the room's level.
+func (y *layerSelection) limitToLevel(demands []slotDemand, level Level) (held bool) {
+	if level == AllLevels && y.tally == nil {
+		return false
+	}
+	slices.SortStableFunc(demands, screensFirst)
+	for i := range demands {
+		d := &demands[i]
+		least := min(Level(i)+1, LowestLevels)
+		if d.screen {
+			least = 1
+		}
+		allowed := -1
+		for rung := range d.chosen + 1 {
+			at := least
+			if rung > 0 {
+				at = max(at, d.layers[rung].level)
+			}
+			if at <= level {
+				allowed = rung
+			}
+			if y.tally != nil && d.measured(rung) {
+				y.tally.Steps[at] += d.cost(rung)
+			}
+		}
+		for rung := 0; y.tally != nil && rung <= allowed; rung++ {
+			if d.measured(rung) {
+				y.tally.Aimed += d.cost(rung)
+			} else {
+				y.tally.Guessed += d.cost(rung)
+			}
+		}
+		d.limitedByNode = allowed < d.chosen
+		held = held || d.limitedByNode
+		d.chosen = allowed
+	}
+	return held
+}
+
 // The first half second's assumed rate may be far too high.
-func (d *demand) measured(rung int) bool {
+func (d *slotDemand) measured(rung int) bool {
 	l := d.layers[rung].layer
 	return l == nil || l.rate.known
 }
 
-func screensFirst(a, b demand) int {
+func screensFirst(a, b slotDemand) int {
 	switch {
 	case a.screen == b.screen:
 		return cmp.Compare(a.rank, b.rank)
@@ -70,4 +110,13 @@ func screensFirst(a, b demand) int {
 	default:
 		return 1
 	}
+}
+
+// tallyDemand returns what f, which selects the layers of all subscribers, adds up. Nothing is told after a panic.
+func (y *layerSelection) tallyDemand(f func()) Demand {
+	var sum Demand
+	y.tally = &sum
+	defer func() { y.tally = nil }()
+	f()
+	return sum
 }

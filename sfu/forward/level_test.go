@@ -79,31 +79,29 @@ func TestANodeHoldsPicturesBack(t *testing.T) {
 func TestLevelsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands := drawDemands(t)
-		room := &Room{}
+		selection := &layerSelection{}
 		for i := range demands {
 			p := publication{key: trackKey{source: SourceCamera}, rungs: demands[i].layers}
 			if demands[i].screen {
 				p.key.source = SourceScreen
 			}
-			p.place()
+			p.setLevels()
 			demands[i].chosen = demands[i].top
 		}
 		before := AllLevels
 		var sum Demand
-		room.adding = &sum
-		room.level.Store(uint32(AllLevels))
-		if room.restrain(demands) || sum.Aimed != sum.UpTo(AllLevels) {
+		selection.tally = &sum
+		if selection.limitToLevel(demands, AllLevels) || sum.Aimed != sum.UpTo(AllLevels) {
 			t.Fatal("held back at the highest level")
 		}
-		room.adding = nil
+		selection.tally = nil
 		had := spent(demands)
 		for range Levels {
 			before--
-			room.level.Store(uint32(before))
 			for i := range demands {
 				demands[i].chosen = demands[i].top
 			}
-			room.restrain(demands)
+			selection.limitToLevel(demands, before)
 			for _, d := range demands {
 				if d.screen && before >= cameraLevels-1 && d.chosen < d.top {
 					t.Fatalf("level %d: a screen is held back before a camera", before)
@@ -112,7 +110,7 @@ func TestLevelsOrder(t *testing.T) {
 					t.Fatalf("level %d: somebody is not shown", before)
 				}
 			}
-			shown := slices.IndexFunc(demands, func(d demand) bool { return d.chosen < 0 })
+			shown := slices.IndexFunc(demands, func(d slotDemand) bool { return d.chosen < 0 })
 			for i, d := range demands {
 				if shown >= 0 && i > shown && !d.screen && d.chosen >= 0 {
 					t.Fatalf("level %d: the page's order: %v", before, chosen(demands))
@@ -154,8 +152,8 @@ func TestTheFirstLooksCountAlike(t *testing.T) {
 	var m rateMeter
 	for i, c := range []struct{ bytes, want float64 }{{100, 0}, {400, 400}, {200, 300}, {180, 260}, {220, 250}, {250, 250}, {350, 275}} {
 		m.bytes = uint64(c.bytes)
-		m.measure(lookInterval)
-		if got := m.bits / 8 * lookInterval.Seconds(); got < c.want-0.1 || got > c.want+0.1 {
+		m.measure(measureInterval)
+		if got := m.bits / 8 * measureInterval.Seconds(); got < c.want-0.1 || got > c.want+0.1 {
 			t.Errorf("look %d: %.1f bytes, want %.1f", i, got, c.want)
 		}
 	}

@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
@@ -16,7 +15,7 @@ const (
 	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
 
-	lookInterval = 250 * time.Millisecond
+	measureInterval = 250 * time.Millisecond
 
 	burstPackets = 64
 )
@@ -26,7 +25,7 @@ func (r *Room) Run(ctx context.Context) error {
 	interval := idleInterval
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	defer r.holding.timer.Stop()
+	defer r.frames.timer.Stop()
 	defer r.pacing.timer.Stop()
 	defer r.release()
 	for {
@@ -38,15 +37,15 @@ func (r *Room) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p := <-r.packets:
-			r.burst(p)
+			r.handleBurst(p)
 		case <-r.backlog.more:
-			r.behind()
-		case <-r.holding.timer.C:
-			r.lapse()
+			r.handleBacklog()
+		case <-r.frames.timer.C:
+			r.handleOverdueFrames()
 		case now := <-r.pacing.timer.C:
-			r.paced(now)
+			r.handlePaced(now)
 		case task := <-r.tasks:
-			r.control(task)
+			r.handleTasks(task)
 		case now := <-ticker.C:
 			r.tick(now)
 		}
@@ -55,7 +54,7 @@ func (r *Room) Run(ctx context.Context) error {
 
 func (r *Room) tickEvery() time.Duration {
 	switch {
-	case len(r.layers) == 0:
+	case len(r.members.layers) == 0:
 		return idleInterval
 	case r.viewersWait:
 		return tickInterval
@@ -64,18 +63,23 @@ func (r *Room) tickEvery() time.Duration {
 	}
 }
 
-func (r *Room) control(task func()) {
+func (r *Room) handleTasks(task func()) {
 	defer r.surviveTask()
-	r.gather(func() {
-		r.do(task)
+	r.inBatch(func() {
+		r.runTask(task)
 		for range len(r.tasks) {
-			r.do(<-r.tasks)
+			r.runTask(<-r.tasks)
 		}
-		r.arrange(time.Now())
+		r.updateSubscribers(time.Now())
 	})
 }
 
-func (r *Room) gather(f func()) {
+func (r *Room) runTask(task func()) {
+	defer r.surviveTask()
+	task()
+}
+
+func (r *Room) inBatch(f func()) {
 	for _, b := range r.cfg.Batchers {
 		b.Begin()
 		defer b.End()
@@ -83,9 +87,9 @@ func (r *Room) gather(f func()) {
 	f()
 }
 
-func (r *Room) burst(p *Packet) {
-	defer r.survive()
-	r.gather(func() {
+func (r *Room) handleBurst(p *Packet) {
+	defer r.survivePacket()
+	r.inBatch(func() {
 		if len(r.backlog.queue) > 0 || time.Since(p.arrived) > behindAfter {
 			r.catchUp(p)
 			return
@@ -101,19 +105,19 @@ func (r *Room) burst(p *Packet) {
 	})
 }
 
-func (r *Room) behind() {
-	defer r.survive()
-	r.gather(func() { r.catchUp(nil) })
+func (r *Room) handleBacklog() {
+	defer r.survivePacket()
+	r.inBatch(func() { r.catchUp(nil) })
 }
 
-func (r *Room) lapse() {
-	defer r.survive()
-	r.gather(func() { r.letGo(time.Now()) })
+func (r *Room) handleOverdueFrames() {
+	defer r.survivePacket()
+	r.inBatch(func() { r.forwardOverdueFrames(time.Now()) })
 }
 
-func (r *Room) paced(now time.Time) {
-	defer r.survive()
-	r.gather(func() { r.releasePaced(now) })
+func (r *Room) handlePaced(now time.Time) {
+	defer r.survivePacket()
+	r.inBatch(func() { r.releasePaced(now) })
 }
 
 func (r *Room) handle(p *Packet) {
@@ -127,65 +131,7 @@ func (r *Room) handle(p *Packet) {
 	if p.header.AudioLevel != parse.NoAudioLevel && l.cfg.Source == SourceMicrophone {
 		r.speakers.observe(l.cfg.Peer, p.header.AudioLevel, p.arrived)
 	}
-	r.hold(p)
-}
-
-func (r *Room) tick(now time.Time) {
-	defer r.surviveTask()
-	r.takeBudgets()
-	r.viewersWait = false
-	for _, l := range r.layers {
-		r.tickLayer(l, now)
-	}
-	r.expireHolds(now)
-	if list, changed := r.speakers.update(now); changed {
-		r.speakersChanged = r.speakersChanged || r.scarce || r.apart
-		if r.cfg.OnSpeakers != nil {
-			r.cfg.OnSpeakers(list)
-		}
-	}
-	look := now.Sub(r.layersLooked) >= lookInterval
-	if look {
-		for _, l := range r.layers {
-			l.measure(now.Sub(r.layersLooked))
-		}
-		r.layersLooked = now
-		r.feed(now)
-		r.compareCodecs(now)
-		r.layersChanged = true // layers may be silent, or back
-	}
-	r.gather(func() {
-		if look {
-			r.addUp(func() { r.arrange(now) })
-		} else {
-			r.arrange(now)
-		}
-		for _, sub := range r.subscribers {
-			r.tickSubscriber(sub, now)
-			r.viewersWait = r.viewersWait || sub.short > 0
-		}
-	})
-}
-
-func (r *Room) release() {
-	close(r.done)
-	for {
-		select {
-		case p := <-r.packets:
-			p.Release()
-		default:
-			r.backlog.drop()
-			for _, sub := range r.pacing.subs {
-				sub.dropPaced()
-			}
-			for _, l := range r.layers {
-				l.closed = true
-				l.dropHeld()
-				l.cache.clear()
-			}
-			return
-		}
-	}
+	r.gatherFrame(p)
 }
 
 const (
@@ -227,9 +173,9 @@ func (r *Room) catchUp(p *Packet) {
 		}
 	}()
 	if p != nil {
-		r.sortIn(p)
+		r.enqueueBehind(p)
 	}
-	r.overtake()
+	r.drainQueue()
 	for range behindPackets {
 		if len(b.queue) == 0 {
 			return
@@ -237,18 +183,18 @@ func (r *Room) catchUp(p *Packet) {
 		p := b.queue[0]
 		b.queue = b.queue[1:]
 		r.handleUnlessOld(p, oldPicture)
-		r.overtake()
+		r.drainQueue()
 	}
 }
 
-// overtake takes what has come: sound goes at once.
-func (r *Room) overtake() {
+// drainQueue takes what has come: sound goes at once.
+func (r *Room) drainQueue() {
 	for range len(r.packets) {
-		r.sortIn(<-r.packets)
+		r.enqueueBehind(<-r.packets)
 	}
 }
 
-func (r *Room) sortIn(p *Packet) {
+func (r *Room) enqueueBehind(p *Packet) {
 	b := &r.backlog
 	switch {
 	case p.layer.cfg.Kind == KindAudio:
@@ -275,7 +221,7 @@ func (r *Room) handleUnlessOld(p *Packet, old time.Duration) {
 	if !l.closed && l.receive(p) && l.cfg.Kind == KindVideo {
 		for _, s := range slices.Backward(l.slots) { // stop takes s out
 			if s.current == l {
-				s.stop()
+				s.stopForwarding()
 			}
 		}
 	}
@@ -289,9 +235,195 @@ func (b *backlog) drop() {
 	b.queue = nil
 }
 
+// gatherFrame takes over the reference.
+func (r *Room) gatherFrame(p *Packet) {
+	l := p.layer
+	if l.cfg.Kind != KindVideo {
+		for _, s := range l.slots {
+			s.forward(p)
+		}
+		p.Release()
+		return
+	}
+	l.frame = append(l.frame, p)
+	switch {
+	case p.header.Marker || len(l.frame) == framePackets:
+		l.forwardFrame()
+		r.frames.remove(l)
+	case len(l.frame) == 1:
+		r.frames.layers = append(r.frames.layers, l)
+		if len(r.frames.layers) == 1 {
+			r.frames.timer.Reset(frameWait)
+		}
+	}
+}
+
+func (r *Room) forwardOverdueFrames(now time.Time) {
+	h := &r.frames
+	for len(h.layers) > 0 {
+		l := h.layers[0]
+		if wait := frameWait - now.Sub(l.frame[0].arrived); wait > 0 {
+			h.timer.Reset(wait)
+			return
+		}
+		r.handling = l
+		l.forwardFrame()
+		h.remove(l)
+	}
+}
+
+func (r *Room) releasePaced(now time.Time) {
+	h := &r.pacing
+	h.timer.Reset(paceTick) // first: a packet may panic
+	for _, sub := range h.subs {
+		sub.releasePaced(now, &r.handling)
+	}
+	h.subs = slices.DeleteFunc(h.subs, func(sub *subscriber) bool { return len(sub.pace.queue) == 0 })
+	if len(h.subs) == 0 {
+		h.timer.Stop()
+	}
+}
+
+func (r *Room) tick(now time.Time) {
+	defer r.surviveTask()
+	r.takeBudgets()
+	r.viewersWait = false
+	for _, l := range r.members.layers {
+		r.tickLayer(l, now)
+	}
+	for _, sub := range r.members.subscribers {
+		sub.expireHolds(now)
+	}
+	if list, changed := r.speakers.update(now); changed {
+		r.changed.speakers = r.changed.speakers || r.assignment.scarce || r.assignment.apart
+		if r.cfg.OnSpeakers != nil {
+			r.cfg.OnSpeakers(list)
+		}
+	}
+	measures := now.Sub(r.measuredAt) >= measureInterval
+	if measures {
+		for _, l := range r.members.layers {
+			l.measure(now.Sub(r.measuredAt))
+		}
+		r.measuredAt = now
+		r.reportStarvation(now)
+		r.compareCodecs(now)
+		r.changed.layers = true // layers may be silent, or back
+	}
+	r.inBatch(func() {
+		if measures {
+			r.shared.storeDemand(r.selection.tallyDemand(func() { r.updateSubscribers(now) }))
+		} else {
+			r.updateSubscribers(now)
+		}
+		for _, sub := range r.members.subscribers {
+			r.tickSubscriber(sub, now)
+			r.viewersWait = r.viewersWait || sub.short > 0
+		}
+	})
+}
+
+func (r *Room) tickLayer(l *Layer, now time.Time) {
+	r.handling = l
+	defer r.survivePacket()
+	l.tick(now)
+}
+
+func (r *Room) tickSubscriber(sub *subscriber, now time.Time) {
+	defer r.surviveSubscriber(sub)
+	sub.sendReports(now)
+	sub.probe()
+}
+
+func (r *Room) release() {
+	close(r.done)
+	for {
+		select {
+		case p := <-r.packets:
+			p.Release()
+		default:
+			r.backlog.drop()
+			for _, sub := range r.pacing.subs {
+				sub.dropPaced()
+			}
+			for _, l := range r.members.layers {
+				l.closed = true
+				l.dropFrame()
+				l.cache.clear()
+			}
+			return
+		}
+	}
+}
+
+// updateSubscribers decides anew what every slot shows, as far as something changed.
+func (r *Room) updateSubscribers(now time.Time) {
+	a := &r.assignment
+	if r.changed.tables || r.changed.speakers {
+		a.rankPublications()
+	}
+	if r.changed.tables {
+		a.scarce = false
+	}
+	r.selection.round++
+	a.apart = false
+	for _, sub := range r.members.subscribers {
+		r.updateSubscriber(sub, now)
+		a.apart = a.apart || sub.apart
+	}
+	r.changed.tables, r.changed.speakers, r.changed.layers = false, false, false
+}
+
+func (r *Room) updateSubscriber(sub *subscriber, now time.Time) {
+	defer r.surviveSubscriber(sub)
+	a := &r.assignment
+	anew := r.changed.tables || sub.changed
+	a.moved = a.moved[:0]
+	pair := sub.apart && r.changed.speakers
+	for _, kind := range []Kind{KindAudio, KindVideo} {
+		if !a.frozen && (anew || r.changed.speakers && a.hasSpeakerWithoutSlot(sub, kind)) {
+			a.assignSlots(sub, kind, now)
+			pair = true
+		}
+	}
+	if pair {
+		a.moveSoundsBesidePictures(sub)
+	}
+	// Without a budget, slots do not depend on each other: those that did not move keep their layers.
+	all := anew || r.changed.layers || sub.budget > 0
+	if anew || r.changed.layers || sub.moved {
+		slots := sub.slots
+		if !all {
+			slots = a.moved
+		}
+		r.selection.selectLayers(sub, slots, all, r.Level(), now)
+	}
+	told := false
+	switch {
+	case anew || sub.moved && all:
+		told = r.shared.storeTable(sub)
+	case sub.moved:
+		r.shared.storeMoved(sub, a.moved)
+		told = true
+	}
+	if told && r.cfg.OnSlots != nil {
+		r.cfg.OnSlots(sub.peer)
+	}
+	sub.changed, sub.moved = false, false
+}
+
+// reselectAtKeyframe chooses layers while the keyframe is at hand.
+func (r *Room) reselectAtKeyframe(l *Layer, now time.Time) {
+	r.changed.layers = true
+	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
+		l.described.arranged = now
+		r.updateSubscribers(now)
+	}
+}
+
 // A panic costs only the peer whose packet or slot was handled.
 
-func (r *Room) survive() {
+func (r *Room) survivePacket() {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return
@@ -303,14 +435,14 @@ func (r *Room) survive() {
 	r.broken(l.cfg.Peer)
 }
 
-func (r *Room) surviveFor(sub *subscriber) {
+func (r *Room) surviveSubscriber(sub *subscriber) {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return
 	}
 	r.cfg.Panics.Report(r.log, caught, "a subscriber's slots broke forwarding: they are dropped", "peer", string(sub.peer))
 	for _, s := range slices.Clone(sub.slots) {
-		r.dropSlot(s)
+		s.close()
 	}
 	r.broken(sub.peer)
 }
@@ -324,133 +456,5 @@ func (r *Room) surviveTask() {
 func (r *Room) broken(peer PeerID) {
 	if r.cfg.OnBroken != nil {
 		r.cfg.OnBroken(peer)
-	}
-}
-
-func (r *Room) do(task func()) {
-	defer r.surviveTask()
-	task()
-}
-
-func (r *Room) tickLayer(l *Layer, now time.Time) {
-	r.handling = l
-	defer r.survive()
-	l.tick(now)
-}
-
-func (r *Room) tickSubscriber(sub *subscriber, now time.Time) {
-	defer r.surviveFor(sub)
-	sub.sendReports(now)
-	sub.probe()
-}
-
-func (r *Room) releasePaced(now time.Time) {
-	h := &r.pacing
-	h.timer.Reset(paceTick) // first: a packet may panic
-	for _, sub := range h.subs {
-		r.releaseFor(sub, now)
-	}
-	h.subs = slices.DeleteFunc(h.subs, func(sub *subscriber) bool { return len(sub.pace.queue) == 0 })
-	if len(h.subs) == 0 {
-		h.timer.Stop()
-	}
-}
-
-func (r *Room) releaseFor(sub *subscriber, now time.Time) {
-	q := &sub.pace
-	perSecond := paceFactor * float64(sub.budget) / 8
-	q.bytes = min(q.bytes+perSecond*min(now.Sub(q.at), time.Second).Seconds(), max(perSecond*paceTick.Seconds(), paceBurst))
-	q.at = now
-	sent := 0
-	defer func() {
-		for _, e := range q.queue[:sent] {
-			e.packet.Release()
-		}
-		n := copy(q.queue, q.queue[sent:])
-		clear(q.queue[n:])
-		q.queue = q.queue[:n]
-	}()
-	for _, e := range q.queue {
-		late := now.Sub(e.since) > paceWait || len(q.queue)-sent > pacePackets
-		if q.bytes < 0 && sub.budget != 0 && !late {
-			return
-		}
-		sent++
-		r.handling = e.packet.layer
-		e.slot.forward(e.packet)
-	}
-}
-
-func (r *Room) forwardInShards(l *Layer) {
-	h := &r.shards
-	for i := range h.steady {
-		h.steady[i], h.faults[i] = h.steady[i][:0], nil
-	}
-	for _, s := range l.slots {
-		if s.ready && s.current == l && s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
-			h.steady[s.cfg.Shard] = append(h.steady[s.cfg.Shard], s)
-			continue
-		}
-		for _, p := range l.held {
-			s.pass(p)
-		}
-	}
-	defer r.rejoin()
-	var group sync.WaitGroup
-	defer group.Wait()
-	for i := 1; i < len(h.steady); i++ {
-		if len(h.steady[i]) == 0 {
-			continue
-		}
-		h.copies[i] = r.copies(h.copies[i][:0], l.held)
-		group.Go(func() {
-			defer func() { h.faults[i] = recover() }()
-			r.forwardShard(i, h.copies[i])
-		})
-	}
-	r.forwardShard(0, l.held)
-}
-
-func (r *Room) forwardShard(i int, packets []*Packet) {
-	for _, s := range r.shards.steady[i] {
-		for _, p := range packets {
-			in := p.incoming()
-			s.write(p, &in)
-		}
-	}
-	batcher := r.cfg.Batchers[i]
-	batcher.End()
-	batcher.Begin()
-}
-
-// copies have payloads that the part may patch. A recycled packet keeps what is not set here.
-func (r *Room) copies(into, packets []*Packet) []*Packet {
-	for _, p := range packets {
-		c := r.GetPacket()
-		copy(c.buffer[:p.length], p.buffer[:p.length])
-		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.redundancy, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.redundancy, p.padding
-		if c.described = p.described; c.described {
-			c.frame = p.frame
-		} else {
-			c.frame.Number = 0
-		}
-		into = append(into, c)
-	}
-	return into
-}
-
-// rejoin panics again for a part.
-func (r *Room) rejoin() {
-	for i, copies := range r.shards.copies {
-		for j, c := range copies {
-			c.Release()
-			copies[j] = nil
-		}
-		r.shards.copies[i] = copies[:0]
-	}
-	for _, fault := range r.shards.faults {
-		if fault != nil {
-			panic(fault) //nolint:forbidigo // it is passed on, to the goroutine that can deal with it
-		}
 	}
 }

@@ -45,11 +45,7 @@ func (p *Packet) Release() {
 	}
 }
 
-func (p *Packet) hold() { p.references++ }
-
-func (p *Packet) payload() []byte {
-	return p.buffer[p.header.PayloadStart:p.header.PayloadEnd]
-}
+func (p *Packet) retain() { p.references++ }
 
 func (p *Packet) parse(c parse.Codec, ids *parse.ExtensionIDs, descriptors *descriptor.Reader) error {
 	h, err := parse.ReadHeader(p.buffer[:p.length], ids)
@@ -61,10 +57,10 @@ func (p *Packet) parse(c parse.Codec, ids *parse.ExtensionIDs, descriptors *desc
 	return nil
 }
 
-func newPacketPool() *sync.Pool {
-	pool := &sync.Pool{}
-	pool.New = func() any { return &Packet{pool: pool} }
-	return pool
+func (p *Packet) empty() bool { return p.header.PayloadStart == p.header.PayloadEnd }
+
+func (p *Packet) payload() []byte {
+	return p.buffer[p.header.PayloadStart:p.header.PayloadEnd]
 }
 
 // payloadFor leaves redundancy out unless negotiated.
@@ -80,8 +76,6 @@ func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8)
 	return payload, to.red
 }
 
-func (p *Packet) empty() bool { return p.header.PayloadStart == p.header.PayloadEnd }
-
 func (p *Packet) incoming() incoming {
 	return incoming{
 		sequence:  p.sequence,
@@ -92,4 +86,20 @@ func (p *Packet) incoming() incoming {
 		empty:     p.empty(),
 		gapless:   p.layer.codec == parse.VP8,
 	}
+}
+
+func newPacketPool() *sync.Pool {
+	pool := &sync.Pool{}
+	pool.New = func() any { return &Packet{pool: pool} }
+	return pool
+}
+
+func getPacket(pool *sync.Pool) *Packet {
+	p, ok := pool.Get().(*Packet)
+	if !ok {
+		p = &Packet{pool: pool}
+	}
+	p.references = 1
+	p.length, p.padding = 0, 0
+	return p
 }

@@ -1,9 +1,28 @@
 package forward
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
+
+type trackKey struct {
+	peer   PeerID
+	source Source
+}
+
+// A browser plays a MediaStream's sound and picture in step.
+
+func (key trackKey) soundOf() trackKey {
+	if key.source == SourceScreen {
+		return trackKey{peer: key.peer, source: SourceScreenAudio}
+	}
+	return trackKey{peer: key.peer, source: SourceMicrophone}
+}
+
+func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
+
+func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
 
 // publication is one source of one peer.
 type publication struct {
@@ -23,26 +42,26 @@ type publication struct {
 	lacked   bool
 	lackTold time.Time // when the publisher was told
 
-	looked uint64
+	round  uint64
 	rungs  []layerChoice
 	whole  []layerChoice // with all temporal layers
 	levels []int
 }
 
-func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
-	if p.looked != look {
-		p.looked, p.whole = look, p.whole[:0]
+func (p *publication) layerChoices(look uint64, now time.Time) []layerChoice {
+	if p.round != look {
+		p.round, p.whole = look, p.whole[:0]
 		for _, l := range p.layers {
-			p.whole = l.choices(p.whole, now)
+			p.whole = l.appendChoices(p.whole, now)
 		}
-		p.rungs = withTemporal(p.rungs[:0], ladder(p.whole))
-		p.place()
+		p.rungs = withTemporal(p.rungs[:0], usableByHeight(p.whole))
+		p.setLevels()
 	}
 	return p.rungs
 }
 
 // A level is never below that of the rung before.
-func (p *publication) place() {
+func (p *publication) setLevels() {
 	if len(p.levels) != len(p.rungs) {
 		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
 	}
@@ -61,4 +80,13 @@ func (p *publication) place() {
 // Muted pictures need no place.
 func (p *publication) contends() bool {
 	return !p.key.source.shared() && (p.kind == KindAudio || !p.muted)
+}
+
+// Speakers, then the unmuted, then who spoke last.
+func comparePlaces(a, b *publication) int {
+	return cmp.Or(
+		-compareBool(a.speaking, b.speaking),
+		compareBool(a.muted, b.muted),
+		-a.lastSpoke.Compare(b.lastSpoke),
+	)
 }

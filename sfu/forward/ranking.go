@@ -1,21 +1,16 @@
 package forward
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 type ranking struct {
 	arrived  []*publication // with layers, by arrival
 	shared   []*publication // not muted
 	spoken   []*publication // contenders by speaking, best first
 	speaking int            // in spoken
-}
-
-// Speakers, then the unmuted, then who spoke last.
-func comparePlaces(a, b *publication) int {
-	return cmp.Or(
-		-compareBool(a.speaking, b.speaking),
-		compareBool(a.muted, b.muted),
-		-a.lastSpoke.Compare(b.lastSpoke),
-	)
 }
 
 func (k *ranking) add(p *publication) {
@@ -29,6 +24,41 @@ func (k *ranking) add(p *publication) {
 	case !p.muted:
 		k.shared = append(k.shared, p)
 	}
+}
+
+// rankPublications makes the orders from which every subscriber is served.
+func (a *assignment) rankPublications() {
+	for _, k := range []*ranking{&a.sounds, &a.pictures} {
+		k.arrived, k.shared, k.spoken, k.speaking = k.arrived[:0], k.shared[:0], k.spoken[:0], 0
+	}
+	for i, p := range a.members.publications {
+		p.arrival = i
+		if len(p.layers) == 0 {
+			continue
+		}
+		p.speaking, p.lastSpoke = false, time.Time{}
+		if v := a.speakers.voices[p.key.peer]; v != nil {
+			p.speaking, p.lastSpoke = v.speaking, v.lastSpoke
+		}
+		a.rankingOf(p.kind).add(p)
+	}
+	for _, k := range []*ranking{&a.sounds, &a.pictures} {
+		slices.SortFunc(k.spoken, func(a, b *publication) int {
+			return cmp.Or(comparePlaces(a, b), cmp.Compare(a.arrival, b.arrival))
+		})
+	}
+}
+
+func (a *assignment) rankingOf(kind Kind) *ranking {
+	if kind == KindAudio {
+		return &a.sounds
+	}
+	return &a.pictures
+}
+
+func (a *assignment) mark() uint64 {
+	a.lastMark++
+	return a.lastMark
 }
 
 func compareBool(a, b bool) int {

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -56,52 +55,39 @@ const (
 type Room struct {
 	cfg     Config
 	log     *slog.Logger
-	begun   time.Time // see wall
+	wall    wallClock
 	pool    *sync.Pool
 	packets chan *Packet
 	tasks   chan func()
 	done    chan struct{}
 
-	stats counters
+	// Other goroutines read and write these three, while the loop runs.
+	stats  counters
+	shared shared
+	level  atomic.Uint32
 
-	mu      sync.Mutex // guards the fields below
-	tables  map[PeerID][]Entry
-	lacks   map[PeerID][]Lack
-	budgets map[PeerID]uint64 // not yet taken over by the loop
-	wants   Demand
+	// The loop owns the fields below. members are who publishes and who receives; speakers, assignment, selection and codecs decide
+	// what each slot shows; frames, pacing, backlog and shards are where packets wait on their way.
+	members    members
+	speakers   speakerTracker
+	assignment assignment
+	selection  layerSelection
+	codecs     codecComparison
+	frames     frameGatherer
+	pacing     pacing
+	backlog    backlog
+	shards     shards
 
-	level atomic.Uint32
-
-	// The loop owns the fields below.
-	layers           map[uint64]*Layer
-	lastNumber       uint64
-	holding          holding
-	pacing           pacing
-	backlog          backlog
-	shards           shards
-	handling         *Layer
-	publications     []*publication
-	sources          map[trackKey]*publication
-	subscribers      map[PeerID]*subscriber
-	clocks           map[PeerID]*peerClock
-	speakers         speakerTracker
-	tablesChanged    bool
-	speakersChanged  bool
-	layersChanged    bool
-	frozen           bool
-	apart            bool
-	scarce           bool
-	viewersWait      bool // see tickInterval
-	layersLooked     time.Time
-	scratch          []byte // for resending
-	demands          []demand
-	adding           *Demand // during a look
-	assignment       assignment
-	sounds, pictures ranking
-	looks            uint64
-	lastMark         uint64
-	compared         int
-	lacked           []*publication
+	// handling is the layer whose packet is being handled, for survivePacket.
+	handling *Layer
+	// changed is what updateSubscribers has to look at.
+	changed struct{ tables, speakers, layers bool }
+	// viewersWait asks for the shortest interval between ticks.
+	viewersWait bool
+	// measuredAt is when the rates of layers were last measured.
+	measuredAt time.Time
+	// scratch is where packets are put together that are sent again.
+	scratch []byte
 }
 
 // NewRoom starts nothing; see Run.
@@ -110,42 +96,34 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 	cfg.QueuePackets = cmp.Or(cfg.QueuePackets, defaultQueuePackets)
 	cfg.MinPLIInterval = cmp.Or(cfg.MinPLIInterval, defaultMinPLIInterval)
 	cfg.HoldTable = cmp.Or(cfg.HoldTable, defaultHoldTable)
+	pool := newPacketPool()
 	r := &Room{
-		cfg:         cfg,
-		log:         log,
-		begun:       time.Now(),
-		pool:        newPacketPool(),
-		packets:     make(chan *Packet, cfg.QueuePackets),
-		tasks:       make(chan func(), queueTasks),
-		done:        make(chan struct{}),
-		tables:      make(map[PeerID][]Entry),
-		lacks:       make(map[PeerID][]Lack),
-		budgets:     make(map[PeerID]uint64),
-		layers:      make(map[uint64]*Layer),
-		sources:     make(map[trackKey]*publication),
-		holding:     newHolding(),
-		pacing:      newPacing(),
-		backlog:     newBacklog(),
-		shards:      newShards(len(cfg.Batchers)),
-		stats:       counters{shards: make([]shardCounters, max(len(cfg.Batchers), 1))},
-		subscribers: make(map[PeerID]*subscriber),
-		clocks:      make(map[PeerID]*peerClock),
-		speakers:    newSpeakerTracker(),
-		scratch:     make([]byte, 0, packetCapacity+2),
+		cfg:      cfg,
+		log:      log,
+		wall:     wallClock{begun: time.Now()},
+		pool:     pool,
+		packets:  make(chan *Packet, cfg.QueuePackets),
+		tasks:    make(chan func(), queueTasks),
+		done:     make(chan struct{}),
+		stats:    newCounters(len(cfg.Batchers)),
+		shared:   newShared(),
+		members:  newMembers(),
+		speakers: newSpeakerTracker(),
+		frames:   newFrameGatherer(),
+		pacing:   newPacing(),
+		backlog:  newBacklog(),
+		shards:   newShards(cfg.Batchers, pool),
+		scratch:  make([]byte, 0, packetCapacity+2),
 	}
+	r.assignment = assignment{members: &r.members, speakers: &r.speakers}
+	r.selection.members = &r.members
 	r.level.Store(uint32(AllLevels))
 	return r
 }
 
 // GetPacket takes an empty packet from the pool.
 func (r *Room) GetPacket() *Packet {
-	p, ok := r.pool.Get().(*Packet)
-	if !ok {
-		p = &Packet{pool: r.pool}
-	}
-	p.references = 1
-	p.length, p.padding = 0, 0
-	return p
+	return getPacket(r.pool)
 }
 
 // AddLayer replaces a layer of the same peer, source and RID. Nil: the loop is too busy.
@@ -172,15 +150,37 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	cfg.Codecs = slices.Clone(cfg.Codecs)
 	s := &Slot{room: r, cfg: cfg}
-	r.post(func() { r.takeSlot(s) })
+	r.post(func() { r.members.addSlot(s) })
 	return s
+}
+
+// RemovePeer also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
+// which must be true by now, refuses them. Who returns under the same id brings another Gone.
+func (r *Room) RemovePeer(peer PeerID) {
+	r.post(func() {
+		for _, l := range slices.Collect(maps.Values(r.members.layers)) {
+			if l.cfg.Peer == peer {
+				r.dropLayer(l)
+			}
+		}
+		if sub := r.members.subscribers[peer]; sub != nil {
+			for _, s := range slices.Clone(sub.slots) {
+				s.close()
+			}
+			sub.dropPaced()
+		}
+		r.speakers.remove(peer)
+		r.members.remove(peer)
+		r.shared.remove(peer)
+		r.changed.tables = true
+	})
 }
 
 // SetView says what the peer's page shows, most important first. Without it, all are shown at the lowest layer.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
-		sub := r.subscriber(peer)
+		sub := r.members.subscriber(peer)
 		sub.wants, sub.hasView, sub.changed = wants, true, true
 	})
 }
@@ -189,7 +189,7 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
-		sub := r.subscriber(peer)
+		sub := r.members.subscriber(peer)
 		sub.setTable(table, time.Now().Add(r.cfg.HoldTable))
 		sub.changed = true
 	})
@@ -197,84 +197,93 @@ func (r *Room) SetTable(peer PeerID, table []Entry) {
 
 // Freeze stops the reassignment of slots.
 func (r *Room) Freeze() {
-	r.post(func() { r.frozen = true })
+	r.post(func() { r.assignment.frozen = true })
 }
 
 // SetMuted takes a muted source out of the speakers; its slot yields to others.
 func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 	r.post(func() {
-		r.publication(trackKey{peer: peer, source: source}).muted = muted
+		r.members.publication(trackKey{peer: peer, source: source}).muted = muted
 		if source == SourceMicrophone {
 			r.speakers.setMuted(peer, muted)
 		}
-		r.tablesChanged = true
+		r.changed.tables = true
 	})
 }
 
 // SetBudget says what the peer's transport carries, 0 for no limit. It does not block.
 func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
-	r.mu.Lock()
-	r.budgets[peer] = bitsPerSecond
-	r.mu.Unlock()
+	r.shared.setBudget(peer, bitsPerSecond)
 	r.try(r.takeBudgets) // else at the next tick
-}
-
-func (r *Room) takeBudgets() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for peer, budget := range r.budgets {
-		if sub := r.subscribers[peer]; sub != nil {
-			sub.budget = budget
-			r.layersChanged, r.viewersWait = true, true
-		}
-	}
-	clear(r.budgets)
 }
 
 // SetRoundTrip bounds how often a packet is sent again; 0: unknown. It may be lost.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	r.try(func() {
-		if sub := r.subscribers[peer]; sub != nil {
+		if sub := r.members.subscribers[peer]; sub != nil {
 			sub.roundTrip = roundTrip
 		}
 	})
 }
 
-// RemovePeer also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
-// which must be true by now, refuses them. Who returns under the same id brings another Gone.
-func (r *Room) RemovePeer(peer PeerID) {
+const (
+	refreshEvery = 500 * time.Millisecond
+	refreshAgain = 3 * time.Second
+)
+
+// Refresh asks for keyframes of slots that show nothing; soon again, it begins them anew.
+func (r *Room) Refresh(peer PeerID, mids []string) {
+	mids = slices.Clone(mids)
 	r.post(func() {
-		for _, l := range slices.Collect(maps.Values(r.layers)) {
-			if l.cfg.Peer == peer {
-				r.dropLayer(l)
+		sub := r.members.subscribers[peer]
+		if sub == nil {
+			return
+		}
+		now := time.Now()
+		for _, s := range sub.slots {
+			if slices.Contains(mids, s.cfg.Mid) {
+				s.refresh(now)
 			}
 		}
-		if sub := r.subscribers[peer]; sub != nil {
-			for _, s := range slices.Clone(sub.slots) {
-				r.dropSlot(s)
-			}
-			sub.dropPaced()
-		}
-		delete(r.subscribers, peer)
-		delete(r.clocks, peer)
-		r.speakers.remove(peer)
-		r.dropPublications(peer)
-		for _, sub := range r.subscribers {
-			maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.tables, peer)
-		delete(r.lacks, peer)
-		r.tablesChanged = true
+		sub.changed = true
 	})
+}
+
+// RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
+// 1/65536 s. False: impossible values.
+func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
+	const most = 10 * time.Second
+	units := uint32(ntpTime(r.wall.at(arrived))>>16) - lsr - delay
+	rtt := time.Duration(units) * time.Second >> 16
+	return rtt, rtt < most
 }
 
 // Table is what the peer's slots show, in the order of AddSlot; nil without slots.
 func (r *Room) Table(peer PeerID) []Entry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.tables[peer])
+	return r.shared.table(peer)
+}
+
+// Lacks returns what OnSlots last told of. Do not change it.
+func (r *Room) Lacks(peer PeerID) []Lack {
+	return r.shared.lacksOf(peer)
+}
+
+// Stats may be called at any time.
+func (r *Room) Stats() Stats { return r.stats.read() }
+
+// Demand is at most measureInterval old.
+func (r *Room) Demand() Demand {
+	return r.shared.lastDemand()
+}
+
+// Level is the last one that was set.
+func (r *Room) Level() Level { return Level(r.level.Load()) }
+
+// SetLevel does not block.
+func (r *Room) SetLevel(level Level) {
+	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
+		r.try(func() { r.changed.layers, r.viewersWait = true, true }) // a busy loop looks soon anyway
+	}
 }
 
 // post waits while the queue is full, and does nothing once the loop has ended.
@@ -294,159 +303,66 @@ func (r *Room) try(task func()) bool {
 	}
 }
 
-// Stats may be called at any time.
-func (r *Room) Stats() Stats {
-	c := &r.stats
-	var forwarded, egressPackets, egressBytes uint64
-	for i := range c.shards {
-		shard := &c.shards[i]
-		forwarded += shard.forwarded.Load()
-		egressPackets += shard.egressPackets.Load()
-		egressBytes += shard.egressBytes.Load()
+func (r *Room) takeLayer(l *Layer) {
+	if l.closed || l.number != 0 {
+		return
 	}
-	return Stats{
-		PacketsIn:        c.packetsIn.Load(),
-		PacketsForwarded: forwarded,
-		Retransmitted:    c.retransmitted.Load(),
-		RetransmitMisses: c.retransmitMisses.Load(),
-		KeyframeRequests: c.keyframeRequests.Load(),
-		ProbePackets:     c.probes.Load(),
-		EgressPackets:    egressPackets,
-		EgressBytes:      egressBytes,
-		Drops: Drops{
-			QueueFull: c.queueFull.Load(),
-			Late:      c.late.Load(),
-			Write:     c.writeErrors.Load(),
-			Malformed: c.malformed.Load(),
-		},
+	if l.cfg.Gone != nil && l.cfg.Gone() {
+		r.dropLayer(l)
+		return
 	}
-}
-
-// Refresh asks for keyframes of slots that show nothing; soon again, it begins them anew.
-func (r *Room) Refresh(peer PeerID, mids []string) {
-	mids = slices.Clone(mids)
-	r.post(func() {
-		sub := r.subscribers[peer]
-		if sub == nil {
-			return
+	r.members.number(l)
+	l.lastHeard = time.Now()
+	l.peer = r.members.clock(l.cfg.Peer)
+	l.format = parse.FormatOf(l.cfg.Codec.MimeType, l.cfg.Codec.Fmtp)
+	pub := r.members.publication(l.cfg.key())
+	for _, old := range slices.Clone(pub.layers) {
+		if old.cfg.RID == l.cfg.RID {
+			r.dropLayer(old)
 		}
-		now := time.Now()
-		for _, s := range sub.slots {
-			if slices.Contains(mids, s.cfg.Mid) {
-				s.refresh(now)
-			}
+	}
+	pub.kind = l.cfg.Kind
+	pub.layers = append(pub.layers, l)
+	r.changed.tables = true
+}
+
+func (r *Room) dropLayer(l *Layer) {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	delete(r.members.layers, l.number)
+	r.frames.remove(l)
+	l.dropFrame()
+	l.cache.clear()
+	for _, s := range l.slots {
+		if s.current == l {
+			s.current = nil
 		}
-		sub.changed = true
-	})
-}
-
-const (
-	refreshEvery = 500 * time.Millisecond
-	refreshAgain = 3 * time.Second
-)
-
-// Lacks returns what OnSlots last told of. Do not change it.
-func (r *Room) Lacks(peer PeerID) []Lack {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lacks[peer]
-}
-
-// Demand is at most lookInterval old.
-func (r *Room) Demand() Demand {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.wants
-}
-
-// Level is the last one that was set.
-func (r *Room) Level() Level { return Level(r.level.Load()) }
-
-// SetLevel does not block.
-func (r *Room) SetLevel(level Level) {
-	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.layersChanged, r.viewersWait = true, true }) // a busy loop looks soon anyway
-	}
-}
-
-// States waits for the loop; nil once that has ended.
-func (r *Room) States() map[PeerID]PeerState {
-	told := make(chan map[PeerID]PeerState, 1)
-	r.post(func() {
-		defer close(told) // also after a panic
-		told <- r.states(time.Now())
-	})
-	select {
-	case states := <-told:
-		return states
-	case <-r.done:
-		return nil
-	}
-}
-
-func (r *Room) states(now time.Time) map[PeerID]PeerState {
-	states := make(map[PeerID]PeerState, len(r.subscribers))
-	for _, pub := range r.publications {
-		state := states[pub.key.peer]
-		for _, l := range pub.layers {
-			state.Layers = append(state.Layers, LayerState{
-				Source: pub.key.source, RID: l.cfg.RID, SSRC: l.cfg.SSRC, Muted: pub.muted,
-				PacketsIn: l.packets, HeardAt: l.lastHeard, BitsPerSecond: l.bits(), Height: l.height,
-				KeyframesAsked: l.requests.sent, AskedAt: l.requests.last, KeyframesSeen: l.keyframe.Count, SeenAt: l.keyframe.At,
-			})
+		if s.target == l {
+			s.target = nil
 		}
-		states[pub.key.peer] = state
 	}
-	for id, sub := range r.subscribers {
-		state := states[id]
-		state.BudgetBitsPerSecond, state.ShortBitsPerSecond = sub.budget, sub.short
-		for _, s := range sub.slots {
-			slot := SlotState{
-				Entry: s.told(), Ready: s.ready, Waits: r.waits(sub, s, now), Target: ridName(s.target), Sent: ridName(s.current),
-				PacketsOut: uint64(s.report.packets), KeyframesAsked: s.keyframesAsked, AskedAt: s.askedAt,
-				KeyframesSent: s.keyframes, SentAt: s.keyframeAt,
-			}
-			if s.target != nil {
-				slot.PacketsIn = s.target.packets
-			}
-			state.Slots = append(state.Slots, slot)
+	l.slots = nil
+	r.changed.tables = true
+	pub := r.members.sources[l.cfg.key()]
+	if pub == nil || !slices.Contains(pub.layers, l) {
+		return
+	}
+	pub.layers = slices.DeleteFunc(pub.layers, func(other *Layer) bool { return other == l })
+	if len(pub.layers) > 0 {
+		return
+	}
+	until := time.Now().Add(holdGone)
+	for _, sub := range r.members.subscribers {
+		if sub.shows(pub.key) {
+			sub.holds[pub.key] = until
 		}
-		states[id] = state
-	}
-	return states
-}
-
-func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
-	switch {
-	case s.entry.Peer == "":
-		return ""
-	case sub.wanted(s.entry).hidden:
-		return "the page: it hides the picture"
-	case s.paused && s.restrained:
-		return "the node: it is near its ceiling of egress"
-	case s.paused:
-		return fmt.Sprintf("the path: it carries %d bit/s", sub.budget)
-	case s.target == nil:
-		return "the publisher's track"
-	case !s.ready:
-		return "the subscriber's transport"
-	case !s.target.alive(now):
-		return fmt.Sprintf("packets of layer %s", ridName(s.target))
-	case s.current == nil && s.cfg.Kind == KindVideo:
-		return fmt.Sprintf("a keyframe of layer %s", ridName(s.target))
-	default:
-		return ""
 	}
 }
 
-// wall is t by a wall clock that nobody sets: the machine's as it was when the room began, and from there the monotonic one.
-func (r *Room) wall(t time.Time) time.Time { return r.begun.Round(0).Add(t.Sub(r.begun)) }
-
-// RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
-// 1/65536 s. False: impossible values.
-func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
-	const most = 10 * time.Second
-	units := uint32(ntpTime(r.wall(arrived))>>16) - lsr - delay
-	rtt := time.Duration(units) * time.Second >> 16
-	return rtt, rtt < most
+func (r *Room) takeBudgets() {
+	if r.shared.takeBudgets(r.members.subscribers) {
+		r.changed.layers, r.viewersWait = true, true
+	}
 }

@@ -287,7 +287,7 @@ func TestPacketFasterThanItsLayer(t *testing.T) {
 	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
 	w := &sink{}
 	room.AddSlot(SlotConfig{Peer: "bob", Mid: "1", Kind: KindVideo, Writer: w, Codecs: []Codec{vp8}}).Ready()
-	room.control(<-room.tasks)
+	room.handleTasks(<-room.tasks)
 	layer := room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8})
 	for _, payloadType := range []uint8{vp8.PayloadType, vp8.PayloadType + 1} { // the second is not what was negotiated
 		p := room.GetPacket()
@@ -295,9 +295,9 @@ func TestPacketFasterThanItsLayer(t *testing.T) {
 			vp8Payload(payloadType == vp8.PayloadType, true, 1, 1, 180, 0, 50))))
 		layer.Push(p)
 	}
-	room.burst(<-room.packets)
-	room.control(<-room.tasks)
-	if w.packets != 1 || len(room.packets) != 0 || len(room.layers) != 1 {
-		t.Fatal(w.packets, len(room.packets), len(room.layers))
+	room.handleBurst(<-room.packets)
+	room.handleTasks(<-room.tasks)
+	if w.packets != 1 || len(room.packets) != 0 || len(room.members.layers) != 1 {
+		t.Fatal(w.packets, len(room.packets), len(room.members.layers))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
@@ -11,6 +12,29 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
+
+func (s *Slot) forwardPaced(p *Packet) {
+	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
+		s.forward(p)
+		return
+	}
+	q := &s.sub.pace
+	if len(q.queue) == 0 {
+		h := &s.room.pacing
+		h.subs = append(h.subs, s.sub)
+		if len(h.subs) == 1 {
+			h.timer.Reset(0)
+		}
+	}
+	p.retain()
+	q.queue = append(q.queue, paced{slot: s, packet: p, since: time.Now()})
+}
+
+func (s *Slot) chargePace(bytes int) {
+	if s.sub.budget != 0 && s.cfg.Kind == KindVideo {
+		s.sub.pace.bytes -= float64(bytes)
+	}
+}
 
 // forward allocates nothing.
 func (s *Slot) forward(p *Packet) {
@@ -22,14 +46,14 @@ func (s *Slot) forward(p *Packet) {
 		s.write(p, &in)
 		return
 	}
-	if p.layer != s.target || in.empty || !p.picture.Keyframe || !s.change(p, &in) {
+	if p.layer != s.target || in.empty || !p.picture.Keyframe || !s.switchTo(p, &in) {
 		return
 	}
 	s.write(p, &in)
 	// The keyframe is late or replayed: the cache has what follows.
 	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
-			s.pass(next)
+			s.forwardPaced(next)
 		}
 	}
 }
@@ -45,22 +69,22 @@ func (s *Slot) write(p *Packet, in *incoming) {
 		return
 	}
 	if out.filler {
-		s.fill(p, out)
+		s.writeFiller(p, out)
 		return
 	}
 	if sampled := p.layer.clock.sampled(in.timestamp); sampled.After(s.newest) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
-	payload, payloadType := p.payloadFor(s.wants(p.arrived))
+	payload, payloadType := p.payloadFor(s.currentPayloadTypes(p.arrived))
 	p.picture.Patch(payload, out.pictureID, out.tl0)
 	s.setHeader(p, out, s.cfg.SSRC, payloadType)
 	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
-	s.number(len(payload) + int(p.padding))
+	s.addTransportNumber(len(payload) + int(p.padding))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
-	if s.wrote(n, err) {
+	if s.countWrite(n, err) {
 		s.room.stats.shards[s.cfg.Shard].forwarded.Add(1)
 		s.report.sent(len(payload))
-		s.charge(n)
+		s.chargePace(n)
 		if p.picture.Keyframe && s.cfg.Kind == KindVideo {
 			s.keyframes++
 			s.keyframeAt = p.arrived
@@ -68,14 +92,29 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	}
 }
 
-func (s *Slot) fill(p *Packet, out outgoing) {
+func (s *Slot) writeFiller(p *Packet, out outgoing) {
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
 	s.header.Marker, s.header.Padding, s.header.PaddingSize = false, true, 1
-	s.number(int(s.header.PaddingSize))
-	s.wrote(s.cfg.Writer.WriteRTP(&s.header, nil))
+	s.addTransportNumber(int(s.header.PaddingSize))
+	s.countWrite(s.cfg.Writer.WriteRTP(&s.header, nil))
 }
 
-func (s *Slot) change(p *Packet, in *incoming) bool {
+func (s *Slot) writePadding() {
+	payload := s.room.scratch[:probePadding]
+	clear(payload)
+	payload[probePadding-1] = probePadding
+	s.header = rtp.Header{
+		Version: 2, Padding: true, PayloadType: s.rtxPayloadType(), SequenceNumber: s.rtxSequence,
+		Timestamp: s.rewriter.timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
+	}
+	s.rtxSequence++
+	s.addTransportNumber(len(payload))
+	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.countWrite(n, err) {
+		s.room.stats.probes.Add(1)
+	}
+}
+
+func (s *Slot) switchTo(p *Packet, in *incoming) bool {
 	l := p.layer
 	i := slices.Index(s.formats, l.format)
 	if i < 0 {
@@ -96,6 +135,16 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	}
 	s.current = l
 	return true
+}
+
+// Random beginnings: RFC 3550 section 5.1. In the lower half, early loss cannot mislead a receiver's roll-over
+// counter.
+func newSlotStream(kind Kind) rewriter {
+	memory := audioMemoryPackets
+	if kind == KindVideo {
+		memory = videoMemoryPackets
+	}
+	return newRewriter(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
 }
 
 // If a clock was wrong, arrival counts.
@@ -144,7 +193,7 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 // RTP header and number 20, SRTP's tag 16, UDP and IPv4 28.
 const wireOverhead = 64
 
-func (s *Slot) number(payloadBytes int) {
+func (s *Slot) addTransportNumber(payloadBytes int) {
 	if s.cfg.Path == nil || s.cfg.TransportSequenceID == 0 {
 		return
 	}
@@ -153,7 +202,7 @@ func (s *Slot) number(payloadBytes int) {
 	_ = s.header.SetExtension(s.cfg.TransportSequenceID, s.transport[:])
 }
 
-func (s *Slot) wrote(n int, err error) bool {
+func (s *Slot) countWrite(n int, err error) bool {
 	stats := &s.room.stats
 	switch {
 	case err == nil && n == 0:
@@ -171,6 +220,66 @@ func (s *Slot) wrote(n int, err error) bool {
 	}
 }
 
+// Narrow paths get no redundancy, others after losses, or always without NACK.
+func (s *Slot) currentPayloadTypes(arrived time.Time) payloadTypes {
+	to := s.payload
+	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
+		to.red = 0
+	}
+	return to
+}
+
+func (s *Slot) targets() *targeting {
+	if s.targeting == nil {
+		s.targeting = &targeting{target: noTarget, goal: noTarget}
+	}
+	return s.targeting
+}
+
+func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
+	if s.closed || !s.ready || s.rewriter.sent == nil {
+		return
+	}
+	if s.asked.IsZero() {
+		s.asked = now.Add(-time.Hour) // so that no time is 0
+	}
+	at := uint32(now.Sub(s.asked).Milliseconds())
+	sub := s.room.members.subscriber(s.cfg.Peer)
+	guard := uint32(sub.resendAfter().Milliseconds())
+	for _, sequence := range sequenceNumbers {
+		from, ok := s.rewriter.lookup(sequence)
+		if ok && from.place.again != 0 && at-from.place.again < guard {
+			continue
+		}
+		if !ok || !s.budget.take(now, sub.budget) || !s.resendOrRepeat(from, sequence) {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		if from.place.again == 0 {
+			s.losses.note(now)
+		}
+		from.place.again = at
+		s.room.stats.retransmitted.Add(1)
+	}
+}
+
+// Without RTX, the very same bytes: others would reuse their SRTP nonce.
+func (s *Slot) resendOrRepeat(from origin, sequence uint16) bool {
+	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
+		if s.cfg.Repeat == nil {
+			return false
+		}
+		n, err := s.cfg.Repeat(sequence)
+		return s.countWrite(n, err)
+	}
+	layer := s.room.members.layers[from.segment.layer]
+	if layer == nil {
+		return false
+	}
+	p := layer.cache.get(from.sequence)
+	return p != nil && s.resend(p, from, sequence)
+}
+
 // RFC 4588: the original sequence number goes before the payload.
 func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()
@@ -182,72 +291,16 @@ func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	out.sequence = s.rtxSequence
 	s.rtxSequence++
 	s.setHeader(p, out, s.cfg.RTXSSRC, from.segment.payload.rtx)
-	s.number(len(payload))
+	s.addTransportNumber(len(payload))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
-	return s.wrote(n, err)
+	return s.countWrite(n, err)
 }
 
-func (s *Slot) targets() *targeting {
-	if s.targeting == nil {
-		s.targeting = &targeting{target: noTarget, goal: noTarget}
-	}
-	return s.targeting
-}
-
-func (s *Slot) pass(p *Packet) {
-	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
-		s.forward(p)
-		return
-	}
-	q := &s.sub.pace
-	if len(q.queue) == 0 {
-		h := &s.room.pacing
-		h.subs = append(h.subs, s.sub)
-		if len(h.subs) == 1 {
-			h.timer.Reset(0)
-		}
-	}
-	p.hold()
-	q.queue = append(q.queue, paced{slot: s, packet: p, since: time.Now()})
-}
-
-func (s *Slot) charge(bytes int) {
-	if s.sub.budget != 0 && s.cfg.Kind == KindVideo {
-		s.sub.pace.bytes -= float64(bytes)
-	}
-}
-
-// The most that RTP has (RFC 3550 section 5.1).
-const probePadding = 255
-
-// Browsers take padding in RTX, which uses no numbers of the media.
-func (s *Slot) canProbe() bool {
-	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
-}
-
-func (s *Slot) rtxPayloadType() uint8 {
-	for _, c := range s.cfg.Codecs {
-		if c.RTXPayloadType != 0 {
-			return c.RTXPayloadType
-		}
-	}
-	return 0
-}
-
-func (s *Slot) pad() {
-	payload := s.room.scratch[:probePadding]
-	clear(payload)
-	payload[probePadding-1] = probePadding
-	s.header = rtp.Header{
-		Version: 2, Padding: true, PayloadType: s.rtxPayloadType(), SequenceNumber: s.rtxSequence,
-		Timestamp: s.rewriter.timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
-	}
-	s.rtxSequence++
-	s.number(len(payload))
-	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
-		s.room.stats.probes.Add(1)
-	}
-}
+const (
+	reportInterval = time.Second
+	firstReport    = 200 * time.Millisecond // for lip-sync
+	maxNames       = 31                     // RTCP's limit
+)
 
 type slotReport struct {
 	packets, octets uint32
@@ -260,7 +313,7 @@ func (r *slotReport) sent(octets int) {
 	r.octets += uint32(octets)
 }
 
-func (s *Slot) due(now time.Time, sooner time.Duration) bool {
+func (s *Slot) reportDue(now time.Time, sooner time.Duration) bool {
 	r := &s.report
 	if !s.ready || s.current == nil || s.cfg.WriteRTCP == nil || r.packets == r.reported {
 		return false
@@ -274,7 +327,7 @@ func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
-	wall := s.room.wall(now)
+	wall := s.room.wall.at(now)
 	return &rtcp.SenderReport{
 		SSRC:        s.cfg.SSRC,
 		NTPTime:     ntpTime(wall),
@@ -282,48 +335,4 @@ func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 		PacketCount: r.packets,
 		OctetCount:  r.octets,
 	}
-}
-
-func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
-	if s.closed || !s.ready || s.rewriter.sent == nil {
-		return
-	}
-	if s.asked.IsZero() {
-		s.asked = now.Add(-time.Hour) // so that no time is 0
-	}
-	at := uint32(now.Sub(s.asked).Milliseconds())
-	sub := s.room.subscriber(s.cfg.Peer)
-	guard := uint32(sub.resendAfter().Milliseconds())
-	for _, sequence := range sequenceNumbers {
-		from, ok := s.rewriter.lookup(sequence)
-		if ok && from.place.again != 0 && at-from.place.again < guard {
-			continue
-		}
-		if !ok || !s.budget.take(now, sub.budget) || !s.again(from, sequence) {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		if from.place.again == 0 {
-			s.losses.note(now)
-		}
-		from.place.again = at
-		s.room.stats.retransmitted.Add(1)
-	}
-}
-
-// Without RTX, the very same bytes: others would reuse their SRTP nonce.
-func (s *Slot) again(from origin, sequence uint16) bool {
-	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
-		if s.cfg.Repeat == nil {
-			return false
-		}
-		n, err := s.cfg.Repeat(sequence)
-		return s.wrote(n, err)
-	}
-	layer := s.room.layers[from.segment.layer]
-	if layer == nil {
-		return false
-	}
-	p := layer.cache.get(from.sequence)
-	return p != nil && s.resend(p, from, sequence)
 }

@@ -1,15 +1,96 @@
 package forward
 
+import (
+	"sync"
+)
+
 // From so many slots on, several goroutines forward a frame.
 const shardSlots = 64
 
 // shards are parts of a room's slots, one for each Batcher. The loop waits; a part touches only its own slots.
 type shards struct {
-	steady [][]*Slot // they show the layer: writing changes nothing of the room
+	batchers []Batcher
+	pool     *sync.Pool
+
+	slots  [][]*Slot // they show the layer: writing changes nothing of the room
 	copies [][]*Packet
 	faults []any // panics
 }
 
-func newShards(n int) shards {
-	return shards{steady: make([][]*Slot, n), copies: make([][]*Packet, n), faults: make([]any, n)}
+func newShards(batchers []Batcher, pool *sync.Pool) shards {
+	n := len(batchers)
+	return shards{batchers: batchers, pool: pool, slots: make([][]*Slot, n), copies: make([][]*Packet, n), faults: make([]any, n)}
+}
+
+func (h *shards) forward(l *Layer) {
+	for i := range h.slots {
+		h.slots[i], h.faults[i] = h.slots[i][:0], nil
+	}
+	for _, s := range l.slots {
+		if s.ready && s.current == l && s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
+			h.slots[s.cfg.Shard] = append(h.slots[s.cfg.Shard], s)
+			continue
+		}
+		for _, p := range l.frame {
+			s.forwardPaced(p)
+		}
+	}
+	defer h.finish()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for i := 1; i < len(h.slots); i++ {
+		if len(h.slots[i]) == 0 {
+			continue
+		}
+		h.copies[i] = h.copyPackets(h.copies[i][:0], l.frame)
+		group.Go(func() {
+			defer func() { h.faults[i] = recover() }()
+			h.forwardShard(i, h.copies[i])
+		})
+	}
+	h.forwardShard(0, l.frame)
+}
+
+func (h *shards) forwardShard(i int, packets []*Packet) {
+	for _, s := range h.slots[i] {
+		for _, p := range packets {
+			in := p.incoming()
+			s.write(p, &in)
+		}
+	}
+	batcher := h.batchers[i]
+	batcher.End()
+	batcher.Begin()
+}
+
+// copies have payloads that the part may patch. A recycled packet keeps what is not set here.
+func (h *shards) copyPackets(into, packets []*Packet) []*Packet {
+	for _, p := range packets {
+		c := getPacket(h.pool)
+		copy(c.buffer[:p.length], p.buffer[:p.length])
+		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.redundancy, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.redundancy, p.padding
+		if c.described = p.described; c.described {
+			c.frame = p.frame
+		} else {
+			c.frame.Number = 0
+		}
+		into = append(into, c)
+	}
+	return into
+}
+
+// finishShards panics again for a part.
+func (h *shards) finish() {
+	for i, copies := range h.copies {
+		for j, c := range copies {
+			c.Release()
+			copies[j] = nil
+		}
+		h.copies[i] = copies[:0]
+	}
+	for _, fault := range h.faults {
+		if fault != nil {
+			panic(fault) //nolint:forbidigo // it is passed on, to the goroutine that can deal with it
+		}
+	}
 }

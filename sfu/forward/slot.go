@@ -1,10 +1,11 @@
 package forward
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
@@ -66,22 +67,22 @@ type Slot struct {
 	cfg  SlotConfig
 
 	// The loop owns the fields below.
-	sub        *subscriber
-	beside     *Slot // of the other kind in its stream
-	closed     bool
-	ready      bool
-	entry      Entry
-	paused     bool      // by the budget
-	restrained bool      // by the node's level
-	raised     time.Time // since when the budget allows more
-	target     *Layer
-	source     *publication // nil: see Room.shown
-	moved      bool         // entry changed after target and table
-	position   int
-	wanted     wish
-	formats    []string
-	current    *Layer // not target until its keyframe
-	payload    payloadTypes
+	sub             *subscriber
+	beside          *Slot // of the other kind in its stream
+	closed          bool
+	ready           bool
+	entry           Entry
+	paused          bool      // by the budget
+	limitedByNode   bool      // by the node's level
+	affordableSince time.Time // since when the budget allows more
+	target          *Layer
+	source          *publication // nil: see Room.shown
+	moved           bool         // entry changed after target and table
+	position        int
+	wanted          wish
+	formats         []string
+	current         *Layer // not target until its keyframe
+	payload         payloadTypes
 
 	rewriter       rewriter
 	temporal       temporal
@@ -111,8 +112,8 @@ func (s *Slot) Ready() {
 			return
 		}
 		s.ready = true
-		s.stop()
-		s.start(time.Now())
+		s.stopForwarding()
+		s.startTarget(time.Now())
 	})
 }
 
@@ -137,10 +138,10 @@ func (s *Slot) KeyframeRequested() {
 }
 
 // Close does not wait: one more packet may follow.
-func (s *Slot) Close() { s.room.post(func() { s.room.dropSlot(s) }) }
+func (s *Slot) Close() { s.room.post(func() { s.close() }) }
 
-// aim sets the layer to show; nil: none. A layer of the same source flows on until the target's keyframe.
-func (s *Slot) aim(target *Layer, now time.Time) {
+// applySelection sets the layer to show; nil: none. A layer of the same source flows on until the target's keyframe.
+func (s *Slot) setTarget(target *Layer, now time.Time) {
 	if target == s.target {
 		return
 	}
@@ -149,26 +150,26 @@ func (s *Slot) aim(target *Layer, now time.Time) {
 	}
 	s.target = target
 	if s.current != nil && (target == nil || target.cfg.key() != s.current.cfg.key()) {
-		s.stop()
+		s.stopForwarding()
 	}
 	if target != nil && target != s.current {
-		s.start(now)
+		s.startTarget(now)
 	}
 }
 
-// cut aims lower and stops at once, because the path does not carry what is sent.
-func (s *Slot) cut(target *Layer, now time.Time) {
+// cutTo aims lower and stops at once, because the path does not carry what is sent.
+func (s *Slot) cutTo(target *Layer, now time.Time) {
 	if target == s.target {
 		return
 	}
 	if target == nil || target != s.current {
 		s.rewriter.forget()
-		s.stop()
+		s.stopForwarding()
 	}
-	s.aim(target, now)
+	s.setTarget(target, now)
 }
 
-func (s *Slot) stop() {
+func (s *Slot) stopForwarding() {
 	if s.current != nil {
 		if s.current != s.target {
 			s.current.removeSlot(s)
@@ -177,8 +178,8 @@ func (s *Slot) stop() {
 	}
 }
 
-// start replays a recent keyframe, because the publisher makes no other so soon.
-func (s *Slot) start(now time.Time) {
+// startTarget replays a recent keyframe, because the publisher makes no other so soon.
+func (s *Slot) startTarget(now time.Time) {
 	l := s.target
 	if l == nil {
 		return
@@ -203,30 +204,25 @@ func (s *Slot) replay(l *Layer) bool {
 	return s.current == l
 }
 
-// Random beginnings: RFC 3550 section 5.1. In the lower half, early loss cannot mislead a receiver's roll-over
-// counter.
-func newSlotStream(kind Kind) rewriter {
-	memory := audioMemoryPackets
-	if kind == KindVideo {
-		memory = videoMemoryPackets
+func (s *Slot) refresh(now time.Time) {
+	since := now.Sub(s.refreshed)
+	again := !s.refreshed.IsZero() && since < refreshAgain
+	if again && since < refreshEvery {
+		return
 	}
-	return newRewriter(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
-}
-
-func (s *Slot) told() Entry {
-	e := s.entry
-	e.Paused = s.paused && e.Peer != ""
-	return e
-}
-
-func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }
-
-func (s *Slot) above(c *layerChoice) bool {
-	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
+	s.refreshed = now
+	switch {
+	case !s.ready || s.target == nil || s.cfg.Kind != KindVideo:
+	case again:
+		s.stopForwarding()
+		s.startTarget(now)
+	default:
+		s.target.requestKeyframe(s.sub, now)
+	}
 }
 
 // cut: the path does not carry the present layers.
-func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
+func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 	s.temporal.wanted = c.upTo
 	if s.spatial == c.spatial {
 		return
@@ -247,35 +243,61 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 	}
 }
 
-func (s *Slot) refresh(now time.Time) {
-	since := now.Sub(s.refreshed)
-	again := !s.refreshed.IsZero() && since < refreshAgain
-	if again && since < refreshEvery {
-		return
-	}
-	s.refreshed = now
-	switch {
-	case !s.ready || s.target == nil || s.cfg.Kind != KindVideo:
-	case again:
-		s.stop()
-		s.start(now)
-	default:
-		s.target.requestKeyframe(s.sub, now)
-	}
+func (s *Slot) showsBelow(c *layerChoice) bool {
+	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
 }
 
-// Narrow paths get no redundancy, others after losses, or always without NACK.
-func (s *Slot) wants(arrived time.Time) payloadTypes {
-	to := s.payload
-	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
-		to.red = 0
-	}
-	return to
+func (s *Slot) tableEntry() Entry {
+	e := s.entry
+	e.Paused = s.paused && e.Peer != ""
+	return e
 }
+
+func formats(codecs []Codec) []string {
+	list := make([]string, len(codecs))
+	for i, c := range codecs {
+		list[i] = parse.FormatOf(c.MimeType, c.Fmtp)
+	}
+	return list
+}
+
+func (s *Slot) canReceive(l *Layer) bool { return slices.Contains(s.formats, l.format) }
 
 func (s *Slot) redPayloadType() uint8 {
 	if i := slices.IndexFunc(s.cfg.Codecs, func(c Codec) bool { return strings.EqualFold(c.MimeType, "audio/red") }); i >= 0 {
 		return s.cfg.Codecs[i].PayloadType
 	}
 	return 0
+}
+
+func (s *Slot) rtxPayloadType() uint8 {
+	for _, c := range s.cfg.Codecs {
+		if c.RTXPayloadType != 0 {
+			return c.RTXPayloadType
+		}
+	}
+	return 0
+}
+
+// Browsers take padding in RTX, which uses no numbers of the media.
+func (s *Slot) canProbe() bool {
+	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
+}
+
+func (s *Slot) close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.ready = false
+	for _, l := range []*Layer{s.target, s.current} {
+		if l != nil {
+			l.removeSlot(s)
+		}
+	}
+	s.target, s.current = nil, nil
+	s.rewriter.sent = nil
+	if s.sub != nil {
+		s.sub.removeSlot(s)
+	}
 }

@@ -49,10 +49,10 @@ func (t *speakerTracker) observe(peer PeerID, level uint8, now time.Time) {
 	if v.muted {
 		return
 	}
-	v.move(float64(127-min(level, 127)), now)
+	v.smoothTo(float64(127-min(level, 127)), now)
 }
 
-func (v *voice) move(target float64, now time.Time) {
+func (v *voice) smoothTo(target float64, now time.Time) {
 	constant := attack
 	if target < v.loudness {
 		constant = release
@@ -91,9 +91,9 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	}
 	t.last = now
 	for _, v := range t.voices {
-		v.judge(now)
+		v.updateSpeaking(now)
 	}
-	t.arrange()
+	t.sortOrder()
 	list := make([]Speaker, min(len(t.order), maxSpeakers))
 	for i, peer := range t.order[:len(list)] {
 		list[i] = Speaker{Peer: peer, Level: t.voices[peer].loudness / 127}
@@ -108,11 +108,11 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	return slices.Clone(list), true
 }
 
-func (v *voice) judge(now time.Time) {
+func (v *voice) updateSpeaking(now time.Time) {
 	// Who sends nothing is silent.
 	const quiet = 100 * time.Millisecond
 	if now.Sub(v.at) > quiet {
-		v.move(0, now)
+		v.smoothTo(0, now)
 	}
 	if v.loudness >= speakUntil {
 		v.lastLoud = now
@@ -128,8 +128,8 @@ func (v *voice) judge(now time.Time) {
 	}
 }
 
-// arrange keeps the order until somebody is clearly louder.
-func (t *speakerTracker) arrange() {
+// updateSubscribers keeps the order until somebody is clearly louder.
+func (t *speakerTracker) sortOrder() {
 	t.order = slices.DeleteFunc(t.order, func(p PeerID) bool {
 		v := t.voices[p]
 		return v == nil || !v.speaking

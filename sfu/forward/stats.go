@@ -1,6 +1,8 @@
 package forward
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // Stats are counts since the room began.
 type Stats struct {
@@ -35,4 +37,32 @@ type counters struct {
 type shardCounters struct {
 	forwarded, egressPackets, egressBytes atomic.Uint64
 	_                                     [40]byte // keeps two cores off a cache line
+}
+
+func newCounters(shards int) counters { return counters{shards: make([]shardCounters, max(shards, 1))} }
+
+func (c *counters) read() Stats {
+	var forwarded, egressPackets, egressBytes uint64
+	for i := range c.shards {
+		shard := &c.shards[i]
+		forwarded += shard.forwarded.Load()
+		egressPackets += shard.egressPackets.Load()
+		egressBytes += shard.egressBytes.Load()
+	}
+	return Stats{
+		PacketsIn:        c.packetsIn.Load(),
+		PacketsForwarded: forwarded,
+		Retransmitted:    c.retransmitted.Load(),
+		RetransmitMisses: c.retransmitMisses.Load(),
+		KeyframeRequests: c.keyframeRequests.Load(),
+		ProbePackets:     c.probes.Load(),
+		EgressPackets:    egressPackets,
+		EgressBytes:      egressBytes,
+		Drops: Drops{
+			QueueFull: c.queueFull.Load(),
+			Late:      c.late.Load(),
+			Write:     c.writeErrors.Load(),
+			Malformed: c.malformed.Load(),
+		},
+	}
 }

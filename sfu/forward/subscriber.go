@@ -47,6 +47,8 @@ func (sub *subscriber) group(kind Kind) *group {
 	return &sub.pictures
 }
 
+const maxRemembered = 256
+
 func (sub *subscriber) setTable(table []Entry, until time.Time) {
 	for _, e := range table[:min(len(table), maxRemembered)] {
 		sub.remembered[e.Mid] = e
@@ -67,7 +69,26 @@ func (sub *subscriber) shows(key trackKey) bool {
 	return slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.entry.Peer != "" && s.entry.key() == key })
 }
 
-func (sub *subscriber) join(s *Slot) {
+// wish is an entry's rank in the page's order, and the wanted height.
+type wish struct {
+	rank, height int
+	hidden       bool
+}
+
+// Without a view the lowest layer is wanted. Sound is never hidden.
+func (sub *subscriber) wishFor(e Entry) wish {
+	if !sub.hasView || e.Kind != KindVideo {
+		return wish{}
+	}
+	for i, w := range sub.wants {
+		if w.Peer == e.Peer && w.Source == e.Source {
+			return wish{rank: i, height: w.Height, hidden: w.hidden()}
+		}
+	}
+	return wish{rank: len(sub.wants)}
+}
+
+func (sub *subscriber) linkWithinStream(s *Slot) {
 	for _, other := range sub.slots {
 		if s.cfg.Stream != "" && other.cfg.Stream == s.cfg.Stream && other.cfg.Kind != s.cfg.Kind && other.beside == nil {
 			s.beside, other.beside = other, s
@@ -76,7 +97,7 @@ func (sub *subscriber) join(s *Slot) {
 	}
 }
 
-func (sub *subscriber) heardBeside(e Entry) *Slot {
+func (sub *subscriber) slotBesidePicture(e Entry) *Slot {
 	if e.Peer == "" {
 		return nil
 	}
@@ -86,11 +107,6 @@ func (sub *subscriber) heardBeside(e Entry) *Slot {
 		}
 	}
 	return nil
-}
-
-func (sub *subscriber) doesLack(p *publication) bool {
-	slots := sub.pictures.slots
-	return !p.muted && len(p.layers) > 0 && sub.peer != p.key.peer && len(slots) > 0 && slots[0].ready && !slots[0].takes(p.layers[0])
 }
 
 // Everybody gets the keyframes that one viewer asks for, so a viewer has so many of a picture, and another one each keyframeEvery.
@@ -124,44 +140,24 @@ func (sub *subscriber) mayAsk(key trackKey, now time.Time) bool {
 	return true
 }
 
-// Without a view the lowest layer is wanted. Sound is never hidden.
-func (sub *subscriber) wanted(e Entry) wish {
-	if !sub.hasView || e.Kind != KindVideo {
-		return wish{}
-	}
-	for i, w := range sub.wants {
-		if w.Peer == e.Peer && w.Source == e.Source {
-			return wish{rank: i, height: w.Height, hidden: w.hidden()}
-		}
-	}
-	return wish{rank: len(sub.wants)}
+func (sub *subscriber) doesLack(p *publication) bool {
+	slots := sub.pictures.slots
+	return !p.muted && len(p.layers) > 0 && sub.peer != p.key.peer && len(slots) > 0 && slots[0].ready && !slots[0].canReceive(p.layers[0])
 }
 
-func (sub *subscriber) dropPaced() {
-	for _, e := range sub.pace.queue {
-		e.packet.Release()
+func (sub *subscriber) resendAfter() time.Duration {
+	if sub.roundTrip <= 0 {
+		return resendAfter
 	}
-	sub.pace.queue = nil
+	return min(max(sub.roundTrip, leastResendAfter), mostResendAfter)
 }
 
-func (sub *subscriber) probe() {
-	if sub.short == 0 {
-		return
-	}
-	i := slices.IndexFunc(sub.slots, (*Slot).canProbe)
-	if i < 0 {
-		return
-	}
-	s := sub.slots[i]
-	paused := slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.paused })
-	for bytes := s.cfg.Path.Probe(sub.short, paused); bytes > 0; bytes -= probePadding + wireOverhead {
-		s.pad()
-	}
-}
+// CNAME names one clock for all streams (RFC 3550 section 6.5.1).
+const CNAME = "holdfast"
 
 // sendReports sends what is due now or soon as one compound (RFC 3550 section 6.1).
 func (sub *subscriber) sendReports(now time.Time) {
-	first := slices.IndexFunc(sub.slots, func(s *Slot) bool { return s.due(now, 0) })
+	first := slices.IndexFunc(sub.slots, func(s *Slot) bool { return s.reportDue(now, 0) })
 	if first < 0 {
 		return
 	}
@@ -171,7 +167,7 @@ func (sub *subscriber) sendReports(now time.Time) {
 	for _, other := range sub.slots {
 		// A connection being replaced has its own slots.
 		same := other == s || s.cfg.Path != nil && other.cfg.Path == s.cfg.Path
-		if !same || !other.due(now, reportInterval/2) || len(names.Chunks) == maxNames {
+		if !same || !other.reportDue(now, reportInterval/2) || len(names.Chunks) == maxNames {
 			continue
 		}
 		packets = append(packets, other.senderReport(now))
@@ -184,18 +180,102 @@ func (sub *subscriber) sendReports(now time.Time) {
 	}
 }
 
-func (sub *subscriber) resendAfter() time.Duration {
-	if sub.roundTrip <= 0 {
-		return resendAfter
+// The most that RTP has (RFC 3550 section 5.1).
+const probePadding = 255
+
+func (sub *subscriber) probe() {
+	if sub.short == 0 {
+		return
 	}
-	return min(max(sub.roundTrip, leastResendAfter), mostResendAfter)
+	i := slices.IndexFunc(sub.slots, (*Slot).canProbe)
+	if i < 0 {
+		return
+	}
+	s := sub.slots[i]
+	paused := slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.paused })
+	for bytes := s.cfg.Path.Probe(sub.short, paused); bytes > 0; bytes -= probePadding + wireOverhead {
+		s.writePadding()
+	}
 }
 
-const (
-	reportInterval = time.Second
-	firstReport    = 200 * time.Millisecond // for lip-sync
-	maxNames       = 31                     // RTCP's limit
-)
+// releasePaced forwards what the path carries by now. handling is told whose packet it is.
+func (sub *subscriber) releasePaced(now time.Time, handling **Layer) {
+	q := &sub.pace
+	perSecond := paceFactor * float64(sub.budget) / 8
+	q.bytes = min(q.bytes+perSecond*min(now.Sub(q.at), time.Second).Seconds(), max(perSecond*paceTick.Seconds(), paceBurst))
+	q.at = now
+	sent := 0
+	defer func() {
+		for _, e := range q.queue[:sent] {
+			e.packet.Release()
+		}
+		n := copy(q.queue, q.queue[sent:])
+		clear(q.queue[n:])
+		q.queue = q.queue[:n]
+	}()
+	for _, e := range q.queue {
+		late := now.Sub(e.since) > paceWait || len(q.queue)-sent > pacePackets
+		if q.bytes < 0 && sub.budget != 0 && !late {
+			return
+		}
+		sent++
+		*handling = e.packet.layer
+		e.slot.forward(e.packet)
+	}
+}
 
-// CNAME names one clock for all streams (RFC 3550 section 6.5.1).
-const CNAME = "holdfast"
+func (sub *subscriber) dropPaced() {
+	for _, e := range sub.pace.queue {
+		e.packet.Release()
+	}
+	sub.pace.queue = nil
+}
+
+// addSlot lets a slot show what an absent slot of its mid is remembered to show.
+func (sub *subscriber) addSlot(s *Slot) {
+	s.entry = Entry{Mid: s.cfg.Mid, Kind: s.cfg.Kind}
+	if e, ok := sub.remembered[s.cfg.Mid]; ok && e.Kind == s.cfg.Kind {
+		s.entry = e
+		s.entry.Paused = false
+	}
+	delete(sub.remembered, s.cfg.Mid)
+	s.formats = formats(s.cfg.Codecs)
+	if s.cfg.Path != nil {
+		sub.budget = s.cfg.Path.Target()
+	}
+	sub.slots = append(sub.slots, s)
+	group := sub.group(s.cfg.Kind)
+	group.slots = append(group.slots, s)
+	sub.linkWithinStream(s)
+	sub.changed = true
+}
+
+// removeSlot remembers what the slot showed, for the next one of its mid.
+func (sub *subscriber) removeSlot(s *Slot) {
+	i := slices.Index(sub.slots, s)
+	if i < 0 {
+		return
+	}
+	sub.slots = slices.Delete(sub.slots, i, i+1)
+	group := sub.group(s.cfg.Kind)
+	group.slots = slices.DeleteFunc(group.slots, func(other *Slot) bool { return other == s })
+	if s.beside != nil {
+		s.beside.beside, s.beside = nil, nil
+	}
+	if len(sub.remembered) < maxRemembered {
+		sub.remembered[s.cfg.Mid] = s.entry
+	}
+	sub.changed = true
+}
+
+func (sub *subscriber) dropHolds(peer PeerID) {
+	maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
+}
+
+func (sub *subscriber) expireHolds(now time.Time) {
+	before := len(sub.holds)
+	maps.DeleteFunc(sub.holds, func(_ trackKey, until time.Time) bool { return !until.After(now) })
+	if len(sub.holds) != before {
+		sub.changed = true
+	}
+}

@@ -54,26 +54,27 @@ type Want struct {
 	Width, Height int // device pixels
 }
 
+func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }
+
 // Speaker is somebody who speaks now.
 type Speaker struct {
 	Peer  PeerID
 	Level float64 // 0 (silence) to 1
 }
 
-type trackKey struct {
-	peer   PeerID
-	source Source
+// Lack is a picture whose codec a subscriber lacks.
+type Lack struct {
+	Peer   PeerID
+	Source Source
+	Codec  string // "H264"
 }
 
-func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
-
-// A browser plays a MediaStream's sound and picture in step.
-
-func (key trackKey) soundOf() trackKey {
-	if key.source == SourceScreen {
-		return trackKey{peer: key.peer, source: SourceScreenAudio}
-	}
-	return trackKey{peer: key.peer, source: SourceMicrophone}
+// Starved is a ready slot without a picture, or a subscriber that can have none.
+type Starved struct {
+	Subscriber PeerID
+	Mid        string
+	Publisher  PeerID
+	Source     Source
+	Heard      bool // packets come, but no keyframe
+	LacksCodec bool // not negotiated; Mid is empty
 }
-
-func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }

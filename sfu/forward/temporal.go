@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 // No picture needs one of a higher temporal layer, so a narrow path loses those first.
 const (
@@ -75,23 +77,4 @@ func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	}
 	t.waits = now
 	return true
-}
-
-// withTemporal puts before each rung the same without its highest temporal layer, before the lowest all such.
-func withTemporal(all, rungs []layerChoice) []layerChoice {
-	for i, c := range rungs {
-		if c.alive && c.layer != nil {
-			top := c.highestTemporal()
-			for highest := range top {
-				if i > 0 && highest != top-1 {
-					continue
-				}
-				less := c
-				less.upTo, less.bits = highest, c.bitsUpTo(highest)
-				all = append(all, less)
-			}
-		}
-		all = append(all, c)
-	}
-	return all
 }

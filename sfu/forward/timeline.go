@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// Sound whose timestamps lack less time than this is left as it is: nobody notices it, and jitter looks the same.

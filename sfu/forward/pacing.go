@@ -1,6 +1,8 @@
 package forward
 
-import "time"
+import (
+	"time"
+)
 
 // Pictures wait here, not in the path's queue, where they delay sound.
 const (

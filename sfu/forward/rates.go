@@ -6,6 +6,42 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
+// Per second and squared line: 2 Mbit/s at 720.
+const assumedBits = 4
+
+type rateMeter struct {
+	bytes uint64
+	bits  float64 // per second, smoothed
+	begun bool    // the next measurement covers a whole interval
+	known bool
+	young float64 // weight; the first few count alike
+}
+
+func (m *rateMeter) add(packetBytes int) {
+	// SRTP, UDP and IP; the publisher's header stands for ours.
+	const added = wireOverhead - 20
+	m.bytes += uint64(packetBytes + added)
+}
+
+func (m *rateMeter) measure(elapsed time.Duration) {
+	const weight = 0.25
+	if elapsed <= 0 || elapsed > 10*measureInterval {
+		m.bytes = 0 // after a sleep
+		return
+	}
+	bits := float64(m.bytes*8) / elapsed.Seconds()
+	switch {
+	case m.known:
+		m.young = max(m.young/(1+m.young), weight)
+		m.bits += m.young * (bits - m.bits)
+	case m.begun:
+		m.known, m.bits, m.young = true, bits, 1
+	default:
+		m.begun = m.bytes > 0
+	}
+	m.bytes = 0
+}
+
 const allSpatial = 0xFF
 
 type description struct {
@@ -55,34 +91,4 @@ func (d *description) target(spatial, temporal uint8) (int, bool) {
 
 func higher(a, b descriptor.Layer) bool {
 	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
-}
-
-// highestTemporal is the highest worth leaving out; 0: none.
-func (c *layerChoice) highestTemporal() uint8 {
-	d := &c.layer.described
-	if d.structure == nil {
-		return c.layer.highestTemporal()
-	}
-	top, ok := d.target(c.spatial, allTemporal)
-	if !ok || !d.rates[top].known {
-		return 0
-	}
-	highest := d.structure.Target(top).Temporal
-	for ; highest > 0; highest-- {
-		if below, ok := d.target(c.spatial, highest-1); ok && d.rates[below].bits < (1-leastShare)*d.rates[top].bits {
-			break
-		}
-	}
-	return highest
-}
-
-func (c *layerChoice) bitsUpTo(highest uint8) uint64 {
-	d := &c.layer.described
-	if d.structure == nil {
-		return c.layer.bitsUpTo(highest)
-	}
-	if target, ok := d.target(c.spatial, highest); ok {
-		return uint64(d.rates[target].bits)
-	}
-	return c.bits
 }

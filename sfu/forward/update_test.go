@@ -14,12 +14,12 @@ import (
 // picture is what all slots of a room show, and what subscribers would be sent if their budgets allowed.
 func (r *Room) picture() []string {
 	var lines []string
-	for _, sub := range r.subscribers {
+	for _, sub := range r.members.subscribers {
 		lines = append(lines, fmt.Sprint(sub.peer, " is short of ", sub.short))
 		for _, s := range sub.slots {
-			lines = append(lines, fmt.Sprint(sub.peer, s.told(), ridName(s.target)))
+			lines = append(lines, fmt.Sprint(sub.peer, s.tableEntry(), ridName(s.target)))
 		}
-		if table := r.Table(sub.peer); !slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.told() }) {
+		if table := r.Table(sub.peer); !slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.tableEntry() }) {
 			lines = append(lines, fmt.Sprint(sub.peer, " was told ", table))
 		}
 	}
@@ -50,8 +50,8 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 				room.AddLayer(LayerConfig{Peer: peer(), Source: s, Kind: kind, Codec: codec, RID: rapid.SampledFrom([]string{"q", "f"}).Draw(t, "rid")})
 			},
 			"unpublish": func() {
-				if numbers := slices.Sorted(maps.Keys(room.layers)); len(numbers) > 0 {
-					room.layers[rapid.SampledFrom(numbers).Draw(t, "layer")].Close()
+				if numbers := slices.Sorted(maps.Keys(room.members.layers)); len(numbers) > 0 {
+					room.members.layers[rapid.SampledFrom(numbers).Draw(t, "layer")].Close()
 				}
 			},
 			"slot": func() {
@@ -77,10 +77,10 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 						v.lastSpoke = now
 					}
 				}
-				room.speakersChanged = room.scarce
-				room.arrange(now)
+				room.changed.speakers = room.assignment.scarce
+				room.updateSubscribers(now)
 			},
-			"look": func() { room.layersChanged = true; room.arrange(now) },
+			"look": func() { room.changed.layers = true; room.updateSubscribers(now) },
 		}
 		for range 12 { // so that places are scarce
 			acts["publish"]()
@@ -92,16 +92,16 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 			acts[name]()
 			for len(room.tasks) > 0 {
 				(<-room.tasks)()
-				room.arrange(now) // at one time: what time changes is not meant here
+				room.updateSubscribers(now) // at one time: what time changes is not meant here
 			}
 			before := room.picture()
-			for _, sub := range room.subscribers {
+			for _, sub := range room.members.subscribers {
 				for _, s := range sub.slots {
 					s.source = nil
 				}
 			}
-			room.tablesChanged = true
-			room.arrange(now)
+			room.changed.tables = true
+			room.updateSubscribers(now)
 			if after := room.picture(); !slices.Equal(before, after) {
 				t.Fatalf("%s: %v\nbecame, worked out anew, %v", name, before, after)
 			}
@@ -118,7 +118,7 @@ func TestWhoComesBackAtOnceKeepsHisPlace(t *testing.T) {
 		}
 	}
 	shown := func() (peers []PeerID) {
-		room.control(<-room.tasks)
+		room.handleTasks(<-room.tasks)
 		for _, e := range room.Table("viewer") {
 			peers = append(peers, e.Peer)
 		}

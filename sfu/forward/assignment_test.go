@@ -34,7 +34,7 @@ func TestChooseLayer(t *testing.T) {
 		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: true}, {rid: "h", height: 360, alive: true}}, 720, "h"},
 		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: false}}, 720, "f"},
 	} {
-		rungs := reach(ladder(slices.Clone(c.layers)), c.wanted)
+		rungs := upToHeight(usableByHeight(slices.Clone(c.layers)), c.wanted)
 		if got := rungs[len(rungs)-1]; got.rid != c.want {
 			t.Errorf("%v at %d: %s, want %s", c.layers, c.wanted, got.rid, c.want)
 		}
@@ -44,7 +44,7 @@ func TestChooseLayer(t *testing.T) {
 			}
 		}
 	}
-	if reach(ladder(nil), 1) != nil {
+	if upToHeight(usableByHeight(nil), 1) != nil {
 		t.Error("chose among nothing")
 	}
 }
@@ -75,7 +75,7 @@ func TestFormatsMatch(t *testing.T) {
 	}
 }
 
-// candidate is one publication that a subscriber could be shown. Candidates come in order of arrival.
+// eligible is one publication that a subscriber could be shown. Candidates come in order of arrival.
 type candidate struct {
 	key       trackKey
 	muted     bool
@@ -91,17 +91,17 @@ type viewer struct {
 	held    func(trackKey) bool // its publisher is expected
 }
 
-// assign is what the viewer's slots show after they have been assigned anew.
+// assignSlots is what the viewer's slots show after they have been assigned anew.
 func (v viewer) assign(kind Kind, candidates []candidate) (table []Entry) {
 	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
 	for _, c := range candidates {
-		p := room.publication(c.key)
+		p := room.members.publication(c.key)
 		p.kind, p.muted, p.layers = kind, c.muted, []*Layer{{format: "f"}}
 		if p.contends() {
 			*room.speakers.voice(c.key.peer) = voice{speaking: c.speaking, lastSpoke: c.lastSpoke}
 		}
 	}
-	sub := room.subscriber("p0")
+	sub := room.members.subscriber("p0")
 	sub.hasView, sub.wants = v.hasView, v.wants
 	group := sub.group(kind)
 	for _, e := range v.slots {
@@ -110,8 +110,8 @@ func (v viewer) assign(kind Kind, candidates []candidate) (table []Entry) {
 		}
 		group.slots = append(group.slots, &Slot{room: room, cfg: SlotConfig{Kind: kind}, entry: e, formats: []string{"other", "f"}})
 	}
-	room.rank()
-	room.assign(sub, kind, epoch)
+	room.assignment.rankPublications()
+	room.assignment.assignSlots(sub, kind, epoch)
 	for _, s := range group.slots {
 		table = append(table, s.entry)
 	}

@@ -53,7 +53,7 @@ func newCrowd(tb testing.TB, people, sounds, pictures int, views bool) *crowd {
 
 func (c *crowd) drain() {
 	for len(c.room.tasks) > 0 {
-		c.room.control(<-c.room.tasks)
+		c.room.handleTasks(<-c.room.tasks)
 	}
 }
 
@@ -68,8 +68,8 @@ func (c *crowd) speak() {
 		}
 	}
 	c.turn = (c.turn + 7) % len(c.peers)
-	c.room.speakersChanged = true
-	c.room.arrange(c.now)
+	c.room.changed.speakers = true
+	c.room.updateSubscribers(c.now)
 }
 
 // works is what holds up the packets of a room: another speaker whom nobody has in a slot, the same speakers at another level, the
@@ -77,9 +77,9 @@ func (c *crowd) speak() {
 func (c *crowd) works() map[string]func() {
 	return map[string]func(){
 		"speaker": c.speak,
-		"level":   func() { c.room.speakersChanged = true; c.room.arrange(c.now) },
-		"look":    func() { c.room.layersChanged = true; c.room.arrange(c.now) },
-		"mute":    func() { c.room.tablesChanged = true; c.room.arrange(c.now) },
+		"level":   func() { c.room.changed.speakers = true; c.room.updateSubscribers(c.now) },
+		"look":    func() { c.room.changed.layers = true; c.room.updateSubscribers(c.now) },
+		"mute":    func() { c.room.changed.tables = true; c.room.updateSubscribers(c.now) },
 	}
 }
 

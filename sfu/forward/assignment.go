@@ -1,0 +1,320 @@
+package forward
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	rankShown  = iota
+	rankHeld   // its publisher is expected back
+	rankMuted  // a picture is expected
+	rankHidden // hidden by the page
+)
+
+type slotChoice struct {
+	key    trackKey
+	pub    *publication // nil: a held place
+	rank   int
+	placed bool
+}
+
+// assignment decides who is shown in which slot. One value serves all subscribers of a room, one after the other.
+//
+// Marks on publications replace sets of them: a publication is in a set if its field has the number of that set. So the cost grows
+// with the slots of a subscriber, not with the room.
+type assignment struct {
+	members  *members
+	speakers *speakerTracker
+
+	sounds, pictures ranking
+	lastMark         uint64
+	// frozen keeps what every slot shows.
+	frozen bool
+	// scarce and apart tell whether any subscriber's slots may change when speakers change: scarce has more candidates than slots,
+	// apart hears a speaker in another stream than it sees.
+	scarce, apart bool
+
+	// The subscriber and the slots that are being assigned.
+	sub     *subscriber
+	slots   []*Slot
+	ranking *ranking
+	now     time.Time
+
+	shown   []*publication // by slot; nil: nothing
+	choices []slotChoice
+	kept    []*publication
+	moved   []*Slot
+	seen    uint64
+}
+
+// assignSlots decides anew about all slots of a kind.
+func (a *assignment) assignSlots(sub *subscriber, kind Kind, now time.Time) {
+	group := sub.group(kind)
+	if len(group.slots) == 0 {
+		return
+	}
+	a.sub, a.slots, a.ranking, a.now = sub, group.slots, a.rankingOf(kind), now
+	// With a view, the page decides who is shown.
+	group.scarce = a.assignKind(kind) && (kind == KindAudio || !sub.hasView)
+	a.scarce = a.scarce || group.scarce
+}
+
+// hasSpeakerWithoutSlot reports whether somebody speaks whom the subscriber does not hear or see. Only that moves slots when the
+// speakers change.
+func (a *assignment) hasSpeakerWithoutSlot(sub *subscriber, kind Kind) bool {
+	group, k := sub.group(kind), a.rankingOf(kind)
+	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
+		return p.key.peer != sub.peer && !slices.ContainsFunc(group.slots, func(s *Slot) bool { return a.members.shown(s) == p })
+	})
+}
+
+// scarce: more candidates than slots.
+func (a *assignment) assignKind(kind Kind) (scarce bool) {
+	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.mark()
+	for _, s := range a.slots {
+		p := a.members.shown(s)
+		if p != nil && (p.kind != kind || len(p.layers) == 0 || !a.eligible(p)) {
+			p = nil
+		}
+		a.shown = append(a.shown, p)
+	}
+	count := 0
+	for _, p := range a.ranking.arrived {
+		if a.eligible(p) {
+			if count++; count > len(a.slots) {
+				break
+			}
+		}
+	}
+	scarce = count > len(a.slots)
+	switch {
+	case kind == KindAudio:
+		a.chooseSounds(scarce)
+	case a.sub.hasView:
+		a.chooseWanted()
+	default:
+		a.choosePictures()
+	}
+	a.fillSlots()
+	return scarce
+}
+
+func (a *assignment) eligible(p *publication) bool {
+	return p.key.peer != a.sub.peer && a.slots[0].canReceive(p.layers[0])
+}
+
+// chooseSounds shows everybody while they fit. Else screens have up to half of the slots, and a speaker replaces whoever was
+// silent longest.
+func (a *assignment) chooseSounds(scarce bool) {
+	if scarce {
+		a.chooseShared((len(a.slots) + 1) / 2)
+		a.chooseSpeakers(len(a.slots) - len(a.choices))
+	} else {
+		a.chooseArrived(true)
+	}
+	a.chooseHeldPlaces()
+}
+
+func (a *assignment) chooseWanted() {
+	for i := range a.sub.wants {
+		w := &a.sub.wants[i]
+		p := a.members.sources[trackKey{peer: w.Peer, source: w.Source}]
+		switch {
+		case p == nil || p.kind != KindVideo || len(p.layers) == 0 || !a.eligible(p):
+		case w.hidden():
+			a.addChoice(p, rankHidden)
+		case p.muted:
+			a.addChoice(p, rankMuted)
+		default:
+			a.addChoice(p, rankShown)
+		}
+	}
+	a.chooseHeldPlaces()
+	slices.SortStableFunc(a.choices, func(a, b slotChoice) int { return cmp.Compare(a.rank, b.rank) })
+}
+
+func (a *assignment) choosePictures() {
+	a.chooseShared(len(a.slots))
+	a.chooseSpeakers(len(a.slots) - len(a.choices))
+	a.chooseHeldPlaces()
+	a.chooseArrived(false)
+}
+
+// chooseShared chooses up to n screens, or their sound: those in slots, then by arrival.
+func (a *assignment) chooseShared(n int) {
+	present := a.mark()
+	for _, p := range a.shown {
+		if p != nil {
+			p.present = present
+		}
+	}
+	for _, first := range []bool{true, false} {
+		for _, p := range a.ranking.shared {
+			if len(a.choices) < n && (p.present == present) == first && a.eligible(p) {
+				a.addChoice(p, rankShown)
+			}
+		}
+	}
+}
+
+func (a *assignment) chooseArrived(all bool) {
+	for _, p := range a.ranking.arrived {
+		if len(a.choices) >= len(a.slots) {
+			return
+		}
+		if (all || p.muted) && a.eligible(p) {
+			a.addChoice(p, rankMuted)
+		}
+	}
+}
+
+func (a *assignment) chooseSpeakers(n int) {
+	kept, present := a.kept[:0], a.mark()
+	for _, p := range a.shown {
+		if p != nil && p.contends() && p.present != present {
+			p.present = present
+			kept = append(kept, p)
+		}
+	}
+	others := a.ranking.spoken
+	next := func() *publication {
+		for len(others) > 0 && (others[0].present == present || !a.eligible(others[0])) {
+			others = others[1:]
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		return others[0]
+	}
+	for p := next(); len(kept) < n && p != nil; p = next() {
+		kept, others = append(kept, p), others[1:]
+	}
+	slices.SortStableFunc(kept, comparePlaces)
+	a.kept = kept
+	kept = kept[:min(len(kept), n)]
+	for i := len(kept) - 1; i >= 0; i-- {
+		p := next()
+		if p == nil || kept[i].speaking || !p.speaking {
+			break
+		}
+		kept[i], others = p, others[1:]
+	}
+	for _, p := range kept {
+		a.addChoice(p, rankShown)
+	}
+}
+
+func (a *assignment) chooseHeldPlaces() {
+	for i, s := range a.slots {
+		key := s.entry.key()
+		if a.shown[i] == nil && key.peer != "" && a.heldChoice(key) == nil && a.expectedBack(key) {
+			a.choices = append(a.choices, slotChoice{key: key, rank: rankHeld})
+		}
+	}
+}
+
+// expectedBack reports whether a publisher who is gone is expected back.
+func (a *assignment) expectedBack(key trackKey) bool {
+	return key.peer != a.sub.peer && a.sub.holds[key].After(a.now)
+}
+
+func (a *assignment) heldChoice(key trackKey) *slotChoice {
+	for i := range a.choices {
+		if c := &a.choices[i]; c.pub == nil && c.key == key {
+			return c
+		}
+	}
+	return nil
+}
+
+func (a *assignment) addChoice(p *publication, rank int) {
+	if p.chosen != a.seen {
+		p.chosen = a.seen
+		a.choices = append(a.choices, slotChoice{key: p.key, pub: p, rank: rank})
+	}
+}
+
+func (a *assignment) fillSlots() {
+	a.choices = a.choices[:min(len(a.choices), len(a.slots))]
+	mark := a.mark()
+	for i := range a.choices {
+		if p := a.choices[i].pub; p != nil {
+			p.chosen, p.choice = mark, i
+		}
+	}
+	for i, s := range a.slots {
+		var c *slotChoice
+		if p := a.shown[i]; p == nil {
+			c = a.heldChoice(s.entry.key())
+		} else if p.chosen == mark {
+			c = &a.choices[p.choice]
+		}
+		switch {
+		case c != nil && !c.placed:
+			c.placed = true
+		case s.entry.Peer != "":
+			a.put(s, trackKey{}, nil)
+		}
+	}
+	for _, fit := range []func(*Slot, trackKey) bool{besideSound, spare, anywhere} {
+		for i := range a.choices {
+			c := &a.choices[i]
+			if c.placed {
+				continue
+			}
+			at := slices.IndexFunc(a.slots, func(s *Slot) bool { return s.entry.Peer == "" && fit(s, c.key) })
+			if at >= 0 {
+				a.put(a.slots[at], c.key, c.pub)
+				c.placed = true
+			}
+		}
+	}
+}
+
+func besideSound(s *Slot, key trackKey) bool {
+	return key.source.Kind() == KindVideo && s.beside != nil && s.beside.entry.key() == key.soundOf()
+}
+
+func spare(s *Slot, key trackKey) bool { return key.source == SourceScreen && s.beside == nil }
+
+func anywhere(*Slot, trackKey) bool { return true }
+
+func (a *assignment) put(s *Slot, key trackKey, p *publication) {
+	s.entry.Peer, s.entry.Source, s.entry.Paused = key.peer, key.source, false
+	s.source = p
+	if !s.moved {
+		a.moved = append(a.moved, s)
+	}
+	s.moved, a.sub.moved = true, true
+}
+
+// moveSoundsBesidePictures swaps sound into the slot beside its owner's picture, where nobody hears the move.
+func (a *assignment) moveSoundsBesidePictures(sub *subscriber) {
+	a.sub = sub
+	sub.apart = false
+	slots := sub.sounds.slots
+	for i, left := 0, len(slots); i < len(slots) && left > 0; {
+		s := slots[i]
+		to := sub.slotBesidePicture(s.entry)
+		switch {
+		case to == nil || to == s:
+			i++
+		case a.soundMayMove(s) && a.soundMayMove(to):
+			here, there := a.members.shown(s), a.members.shown(to)
+			key := s.entry.key()
+			a.put(s, to.entry.key(), there)
+			a.put(to, key, here)
+			left-- // the other one came
+		default:
+			sub.apart = true
+			i++
+		}
+	}
+}
+
+func (a *assignment) soundMayMove(s *Slot) bool {
+	v := a.speakers.voices[s.entry.Peer]
+	return s.moved || s.entry.Source != SourceScreenAudio && (v == nil || !v.speaking)
+}

@@ -1,0 +1,34 @@
+package forward
+
+import (
+	"time"
+)
+
+const (
+	// How long packets wait for their frame's last one.
+	frameWait = 3 * time.Millisecond
+	// A keyframe of a large screen has hundreds.
+	framePackets = 32
+	// The most padding of a packet.
+	equalBytes = 32
+)
+
+type frameGatherer struct {
+	layers []*Layer // longest wait first
+	timer  *time.Timer
+}
+
+func newFrameGatherer() frameGatherer {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return frameGatherer{timer: timer}
+}
+
+func (h *frameGatherer) remove(l *Layer) {
+	for i, other := range h.layers {
+		if other == l {
+			h.layers = append(h.layers[:i], h.layers[i+1:]...)
+			return
+		}
+	}
+}

@@ -14,9 +14,11 @@ import (
 
 type backend struct {
 	address string
-	checked bool // only watch clears down
+	// With checked, only watch marks the backend as ready again.
+	checked bool
 	down    atomic.Bool
-	sockets atomic.Int64 // the node's answer, and those sent there since
+	// sockets is the node's last answer, plus the connections sent there since.
+	sockets atomic.Int64
 }
 
 func newBackend(address string, checked bool) *backend {
@@ -25,7 +27,8 @@ func newBackend(address string, checked bool) *backend {
 
 func (b *backend) ready() bool { return !b.down.Load() }
 
-// A frozen process accepts, so with checks a dial does not prove readiness.
+// dial connects to the backend. With checks a successful dial does not mark the backend as ready, because a frozen
+// process's kernel accepts connections, too.
 func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: limit}
 	conn, err := dialer.DialContext(ctx, "tcp", b.address)
@@ -41,7 +44,7 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 
 func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logger) {
 	asker := readiness.New(every)
-	look := func() {
+	check := func() {
 		sockets, err := asker.Count(ctx, b.address, readiness.Path)
 		if ctx.Err() != nil {
 			return
@@ -53,6 +56,6 @@ func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logg
 			log.Info("backend changed", "backend", b.address, "ready", err == nil, "error", err)
 		}
 	}
-	look()
-	backoff.Every(ctx, every, look)
+	check()
+	backoff.Every(ctx, every, check)
 }

@@ -27,17 +27,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 )
 
-// Config of a balancer.
+// Config is what a Balancer is told by its process.
 type Config struct {
-	Backends       []string      // host:port
-	MaxConnections int           // a quarter of them of one address
-	DialTimeout    time.Duration // each backend's
-	CheckEvery     time.Duration // 0: never
-	ProxyProtocol  bool          // version 2
-	TLS            *tls.Config   // ends here; nil: passes through
+	Backends []string // host:port
+	// MaxConnections bounds all connections. One address may have a quarter of them.
+	MaxConnections int
+	// DialTimeout is for each backend.
+	DialTimeout time.Duration
+	// CheckEvery is the time between two questions to a backend. 0 means that none are asked.
+	CheckEvery time.Duration
+	// ProxyProtocol sends a header of the PROXY protocol, version 2.
+	ProxyProtocol bool
+	// TLS ends the clients' TLS here. With nil, the bytes pass through as they are.
+	TLS *tls.Config
 }
 
-// DefaultConfig names no backend.
+// DefaultConfig has the values of the binary. It names no backend.
 func DefaultConfig() Config {
 	return Config{
 		MaxConnections: 4096,
@@ -46,7 +51,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate lists every fault.
+// Validate returns every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
 	if len(c.Backends) == 0 {
@@ -66,20 +71,21 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Balancer splices connections to backends.
+// Balancer passes connections on to its backends.
 type Balancer struct {
 	cfg      Config
 	log      *slog.Logger
 	backends []*backend
 	next     atomic.Uint64
 	refusals *loglimit.Limiter
-	failures *loglimit.Limiter // of backends
+	// failures limits the log lines about backends.
+	failures *loglimit.Limiter
 }
 
-// Strangers cause them.
+// Strangers cause these log lines, so their rate is limited.
 const failureLogsPerSecond, failureLogBurst = 1, 10
 
-// New needs a valid configuration.
+// New starts nothing. It needs a valid configuration.
 func New(cfg Config, log *slog.Logger) *Balancer {
 	b := &Balancer{cfg: cfg, log: log, refusals: loglimit.New(failureLogsPerSecond, failureLogBurst), failures: loglimit.New(failureLogsPerSecond, failureLogBurst)}
 	for _, address := range cfg.Backends {
@@ -112,7 +118,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept: %w", err)
 		case err != nil:
-			// Out of descriptors, or a broken connection: both pass.
+			// The process is out of file descriptors, or the connection broke at once. Either passes.
 			b.log.Warn("accept", "error", err)
 			backoff.Sleep(ctx, acceptPause)
 			continue
@@ -177,7 +183,7 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	splice(client, server)
 }
 
-// Signaling nodes understand HTTP/2 without TLS.
+// secured ends the client's TLS. It offers HTTP/2, which signaling nodes understand without TLS.
 func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn, error) {
 	config = config.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
@@ -190,11 +196,12 @@ func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn
 	return conn, nil
 }
 
-// end is called after the connection.
+// dial connects to the first backend of the order that answers. The caller calls end when the connection is over.
 func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err error) {
 	var faults []error
 	for _, backend := range b.order() {
-		backend.sockets.Add(1) // before others choose
+		// The connection is counted before the dial, so that others that choose meanwhile see it.
+		backend.sockets.Add(1)
 		conn, err := backend.dial(ctx, b.cfg.DialTimeout)
 		if err == nil {
 			return conn, func() { backend.sockets.Add(-1) }, nil
@@ -205,8 +212,9 @@ func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err err
 	return nil, nil, errors.Join(faults...)
 }
 
-// order puts ready ones first: for every second connection those with the fewest sockets, else in turn, since a node
-// that refuses clients always has the fewest.
+// order returns the backends in the order in which they are tried, the ready ones first. For every second connection
+// the one with the fewest sockets leads, and for the others each leads in rotation: a node that refuses its clients
+// always has the fewest sockets and would get all of them.
 func (b *Balancer) order() []*backend {
 	type rank struct {
 		*backend
@@ -214,8 +222,8 @@ func (b *Balancer) order() []*backend {
 		down    bool
 		sockets int64
 	}
-	turn := b.next.Add(1) - 1
-	first, count := int(turn/2%uint64(len(b.backends))), turn%2 == 0
+	round := b.next.Add(1) - 1
+	first, count := int(round/2%uint64(len(b.backends))), round%2 == 0
 	ranks := make([]rank, 0, len(b.backends))
 	for _, one := range slices.Concat(b.backends[first:], b.backends[:first]) {
 		ranks = append(ranks, rank{one, !one.ready(), one.sockets.Load()})

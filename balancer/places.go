@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 )
 
-// places bounds connections. Those of one address cannot take all: idle ones stay for as long as their client likes.
+// places bounds the connections. One address cannot take all places, because an idle connection stays for as long as
+// its client likes.
 type places struct {
 	all  chan struct{}
 	each *connlimit.KeyedCounter
@@ -19,7 +20,7 @@ func newPlaces(most int) *places {
 
 func ofOneAddress(most int) int { return max(most/4, 1) }
 
-// take is false if there is none. leave gives it back.
+// take takes a place, and leave gives it back. ok is false if there is none.
 func (p *places) take(from net.Addr) (leave func(), ok bool) {
 	at, _ := netip.ParseAddrPort(from.String())
 	address := connlimit.Network(at.Addr()).String()

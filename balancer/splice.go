@@ -8,7 +8,8 @@ import (
 
 const lingerAfterServer = 5 * time.Second
 
-// splice passes an end on as a half-close; a broken side breaks the other.
+// splice copies bytes in both directions until both end. The end of one direction is passed on as a half-close. If
+// one side breaks, the other is closed.
 func splice(client, server net.Conn) {
 	done := make(chan struct{})
 	go func() {

@@ -8,48 +8,53 @@
 package headroom
 
 const (
-	// DefaultPeople suits most calls.
+	// DefaultPeople is how many people a room of unknown size is expected to have. It suits most calls.
 	DefaultPeople = 3
-	// MaxPeople keeps costs from overflowing.
+	// MaxPeople keeps the arithmetic of costs from overflowing.
 	MaxPeople = 100_000
 
-	voices, pictures = 3, 9 // one viewer's at most
-	// Below a tenth of its ceiling a node is idle.
+	// A viewer is sent at most this many voices and pictures.
+	voices, pictures = 3, 9
+	// A node is idle if its load is less than a tenth of its ceiling.
 	idleTenth = 10
 )
 
-// Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
+// audio is one voice: Opus with packets of 20 ms is 32 kbit/s, and 20 bytes of headers a packet are added.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
-// One 720p picture, 1,200 bytes a packet.
+// video is one 720p picture in packets of 1,200 bytes.
 func video() Egress { return Egress{BitsPerSecond: 1_500_000, PacketsPerSecond: 160} }
 
-// One 180p picture.
+// lowest is one 180p picture.
 func lowest() Egress { return Egress{BitsPerSecond: 150_000, PacketsPerSecond: 30} }
 
-// Several pictures come in smaller layers.
+// page is a page of several pictures, which come in smaller layers.
 func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 210} }
 
-// Room is a room's people and traffic.
+// Room is how many people a room has and what they send.
 type Room struct {
-	People      int // present or expected
-	Cameras     int // screens count
+	// People are those present, or those expected if they are more.
+	People int
+	// Cameras counts shared screens, too.
+	Cameras     int
 	Microphones int
-	Measured    bool   // by the last owner
-	Sent        Egress // if Measured
-	// Unreserved rooms count nothing until measured.
+	// Measured says that the last owner has measured the room's traffic.
+	Measured bool
+	// Sent is the measured traffic. It is used if Measured is set.
+	Sent Egress
+	// Unreserved says that the room counts nothing until it is measured.
 	Unreserved bool
-	// Running: headroom for Floor will do.
+	// Running says that people are in the room, so that headroom for its Floor is better than none.
 	Running bool
 }
 
-// Expect has everything on.
+// Expect returns a room in which all people have their camera and microphone on.
 func Expect(people int) Room {
 	people = min(max(people, 0), MaxPeople)
 	return Room{People: people, Cameras: people, Microphones: people}
 }
 
-// AtLeast adds missing people with everything on.
+// AtLeast returns the room with this many people. The people who are added have everything on.
 func (r Room) AtLeast(people int) Room {
 	if missing := min(people, MaxPeople) - r.People; missing > 0 {
 		r.People, r.Cameras, r.Microphones = r.People+missing, r.Cameras+missing, r.Microphones+missing
@@ -57,7 +62,8 @@ func (r Room) AtLeast(people int) Room {
 	return r
 }
 
-// Cost is what the room sends. One alone is charged as two.
+// Cost returns what a node sends for the room. Somebody who is alone is charged as two people, because a second one
+// is about to come.
 func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent
@@ -65,7 +71,7 @@ func (r Room) Cost() Egress {
 	return r.sum(func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) })
 }
 
-// Floor is Cost with only the lowest layers.
+// Floor returns the cost if everybody gets only the lowest layers.
 func (r Room) Floor() Egress {
 	return r.sum(func(shown int) Egress { return lowest().Times(uint64(min(shown, pictures))) }).Min(r.Cost())
 }
@@ -82,18 +88,18 @@ func (r Room) sum(shows func(pictures int) Egress) Egress {
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 
-// Nobody is sent their own stream.
+// toAll adds up what all people are sent. People who send are not sent their own stream.
 func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	senders = min(max(senders, 0), people)
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))
 }
 
-// Idle nodes refuse no room, however large.
+// Idle reports whether a node is nearly idle. Such a node refuses no room, however large.
 func Idle(load, ceiling Egress) bool {
 	return load.BitsPerSecond < ceiling.BitsPerSecond/idleTenth && load.PacketsPerSecond < ceiling.PacketsPerSecond/idleTenth
 }
 
-// Takes reports whether a node takes a room.
+// Takes reports whether a node with this load and ceiling takes a room of this cost.
 func Takes(load, cost, ceiling Egress) bool {
 	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)
 }

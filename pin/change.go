@@ -9,25 +9,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Why a room moved.
+// These are reasons why a room moved.
 const (
 	WhyDrain    = "its node drains"
 	WhyOperator = "an operator moved it"
 	WhyDamaged  = "its pin was damaged"
-	// PassedOver begins a claim's reason.
+	// PassedOver is how the reason of a claim begins.
 	PassedOver = "passed over "
 )
 
-// MaxChanges bounds a room's history.
+// MaxChanges is how many changes of a room the store remembers.
 const MaxChanges = 16
 
-// Change is a move, or a claim that passed nodes over.
+// Change is a move of a room, or a claim that passed nodes over.
 type Change struct {
-	At    time.Time   `json:"at"`    // by the store's clock
-	Epoch uint64      `json:"epoch"` // of the new pin
-	From  ring.NodeID `json:"from"`  // empty: a claim, or a damaged pin
-	To    ring.NodeID `json:"to"`
-	Why   string      `json:"why"`
+	// At is by the store's clock.
+	At time.Time `json:"at"`
+	// Epoch is the new pin's.
+	Epoch uint64 `json:"epoch"`
+	// From is empty for a claim and for the repair of a damaged pin.
+	From ring.NodeID `json:"from"`
+	To   ring.NodeID `json:"to"`
+	Why  string      `json:"why"`
 }
 
 const (
@@ -35,16 +38,16 @@ const (
 	changeFields = 5
 )
 
-// IsClaim tells a claim from a move.
+// IsClaim reports whether the change is a claim and not a move.
 func (c Change) IsClaim() bool { return c.From == "" && strings.HasPrefix(c.Why, PassedOver) }
 
-// Encode gives "epoch|from|to|why".
+// Encode returns "epoch|from|to|why".
 func (c Change) Encode() string {
 	why := strings.ToValidUTF8(c.Why[:min(len(c.Why), maxWhyBytes)], "")
 	return fmt.Sprintf("%d|%s|%s|%s", c.Epoch, c.From, c.To, why)
 }
 
-// ParseChange reads "milliseconds|epoch|from|to|why".
+// ParseChange reads "milliseconds|epoch|from|to|why". The store puts the time in front.
 func ParseChange(text string) (Change, error) {
 	fields := strings.SplitN(text, "|", changeFields)
 	if len(fields) != changeFields || len(fields[4]) > maxWhyBytes {

@@ -5,18 +5,20 @@ import (
 	"slices"
 )
 
-// Incarnation names one unbroken memory of a store's master. It ends when writes may be lost. Zero is unknown.
+// Incarnation names a time in which a master of the store has lost no write. A new one begins whenever writes may
+// have been lost. Zero stands for an unknown one.
 type Incarnation uint64
 
-// MaxIncarnations bounds a set.
+// MaxIncarnations bounds the size of a set.
 const MaxIncarnations = 64
 
-// Incarnations is an immutable, comparable set.
+// Incarnations is an immutable set of incarnations. Two sets may be compared with ==.
 type Incarnations string
 
 const bytesPerIncarnation = 8
 
-// IncarnationsOf leaves out zeros and those past MaxIncarnations.
+// IncarnationsOf returns the set of the given incarnations. It leaves out zeros, and the highest beyond
+// MaxIncarnations.
 func IncarnationsOf(given []Incarnation) Incarnations {
 	sorted := slices.Clone(given)
 	slices.Sort(sorted)
@@ -29,11 +31,12 @@ func IncarnationsOf(given []Incarnation) Incarnations {
 	return Incarnations(set)
 }
 
-// Has is false for zero.
+// Has reports whether the set has the incarnation. It is false for zero.
 func (s Incarnations) Has(g Incarnation) bool {
 	var wanted [bytesPerIncarnation]byte
 	binary.BigEndian.PutUint64(wanted[:], uint64(g))
-	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // without allocation
+	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation {
+		// This comparison does not allocate.
 		if s[at:at+bytesPerIncarnation] == Incarnations(wanted[:]) {
 			return true
 		}
@@ -41,7 +44,7 @@ func (s Incarnations) Has(g Incarnation) bool {
 	return false
 }
 
-// All are in ascending order.
+// All returns the incarnations in ascending order.
 func (s Incarnations) All() []Incarnation {
 	var all []Incarnation
 	for rest := []byte(s); len(rest) >= bytesPerIncarnation; rest = rest[bytesPerIncarnation:] {

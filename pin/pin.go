@@ -13,18 +13,21 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootID names a run of a process. A node's sort by age.
+// BootID names one run of a process. The ids of one node sort by age.
 type BootID string
 
-// Fence orders a room's pins by epoch, then nonce. The higher wins.
+// Fence orders the pins of a room: by epoch, and by nonce if the epochs are equal. The higher pin wins.
 type Fence struct {
-	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the claim, +1 a move
-	Nonce uint64 `json:"nonce,string"` // too long for a JavaScript number
+	// Epoch is the time of the claim in Unix milliseconds. Each move adds 1.
+	Epoch uint64 `json:"epoch"`
+	// Nonce is a string in JSON, because it is too large for a JavaScript number.
+	Nonce uint64 `json:"nonce,string"`
 }
 
 const freshBit = 1 << 63
 
-// Fresh means that the pin was claimed on an absent key. An owner whose pin the store lost may reclaim from it.
+// Fresh reports whether the pin was claimed on an absent key. If the store had lost an owner's pin, the owner may
+// reclaim the room from such a pin.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.
@@ -35,18 +38,19 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores means that f's maker cannot have known the lower fence g. Every move raises the epoch.
+// Ignores reports whether the maker of f cannot have known the lower fence g: f was claimed on an absent key, or has
+// g's epoch, while every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
-// IsZero means no pin.
+// IsZero reports whether f is the fence of no pin.
 func (f Fence) IsZero() bool { return f == Fence{} }
 
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
 
-// LogValue is String.
+// LogValue returns the String of the fence.
 func (f Fence) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
-// Pin is a room's placement. It is comparable.
+// Pin says where a room is placed. Two pins may be compared with ==.
 type Pin struct {
 	Fence   Fence       `json:"fence"`
 	Node    ring.NodeID `json:"node"`
@@ -54,5 +58,5 @@ type Pin struct {
 	Control string      `json:"control"` // host:port
 }
 
-// IsZero means no placement.
+// IsZero reports whether p is no placement.
 func (p Pin) IsZero() bool { return p == Pin{} }

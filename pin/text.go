@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrCorrupt means that no version wrote this text.
+// ErrCorrupt means that no version of this program wrote the text.
 var ErrCorrupt = errors.New("corrupt pin")
 
-// ErrLater means a later version's pin, to be left alone.
+// ErrLater means that a later version wrote the pin, which must be left alone.
 var ErrLater = errors.New("this room runs on newer nodes than this one")
 
 const textVersion = "1"
@@ -29,10 +29,11 @@ const (
 	fieldCount    = 6
 )
 
-// JavaScript's largest exact integer. A higher epoch is damage.
+// This is the largest integer that JavaScript represents exactly. A pin with a higher epoch is damaged.
 const maxEpoch = 1<<53 - 1
 
-// Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Texts are equal exactly when pins are.
+// Encode returns "1|epoch|nonce|node|boot|control", with the nonce as 16 hex digits. Two texts are equal exactly when
+// their pins are.
 func (p Pin) Encode() string {
 	const numbers = 20 + 2*8
 	text := make([]byte, 0, len(textVersion)+numbers+len(p.Node)+len(p.Boot)+len(p.Control)+fieldCount-1)
@@ -46,7 +47,7 @@ func (p Pin) Encode() string {
 	return string(text)
 }
 
-// A later pin is "<version>|" and printable ASCII.
+// later returns the version of a later version's pin, or 0. Such a text is "<version>|" and printable ASCII.
 func later(text string) int {
 	head, _, ok := strings.Cut(text, "|")
 	version, err := strconv.ParseUint(head, 10, 16)
@@ -57,7 +58,7 @@ func later(text string) int {
 	return int(version)
 }
 
-// Parse reads only what Encode writes. Errors wrap ErrCorrupt or ErrLater.
+// Parse reads a text of Encode, and nothing else. Its error wraps ErrCorrupt or ErrLater.
 func Parse(text string) (Pin, error) {
 	if version := later(text); version > 0 {
 		return Pin{}, fmt.Errorf("%w: its pin has version %d, this program reads %s", ErrLater, version, textVersion)
@@ -92,7 +93,7 @@ func Parse(text string) (Pin, error) {
 	return p, nil
 }
 
-// Validate wraps ErrCorrupt.
+// Validate returns an error that wraps ErrCorrupt if the pin cannot be stored.
 func (p Pin) Validate() error {
 	if p.Fence.Epoch == 0 {
 		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
@@ -115,24 +116,24 @@ func (p Pin) Validate() error {
 	return nil
 }
 
-// NewNonce is for replacing a known pin.
+// NewNonce returns the nonce for a pin that replaces a known one.
 func NewNonce() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	return binary.BigEndian.Uint64(b[:]) &^ freshBit
 }
 
-// NewFreshNonce is for a claim on an absent key.
+// NewFreshNonce returns the nonce for a claim on an absent key.
 func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
 const bootDigits = 13
 
-// NewBootID is 13 digits of Unix milliseconds, a dash, 8 random hex digits.
+// NewBootID returns 13 digits of Unix milliseconds, a dash and 8 random hex digits.
 func NewBootID(now time.Time) BootID {
 	return BootID(fmt.Sprintf("%013d-%08x", now.UnixMilli(), uint32(NewNonce())))
 }
 
-// Began is the time in an id of NewBootID; ok is false for other ids.
+// Began returns the time in an id that NewBootID made. ok is false for other ids.
 func (b BootID) Began() (began time.Time, ok bool) {
 	digits, _, found := strings.Cut(string(b), "-")
 	milliseconds, err := strconv.ParseInt(digits, 10, 64)
@@ -142,5 +143,5 @@ func (b BootID) Began() (began time.Time, ok bool) {
 	return time.UnixMilli(milliseconds), true
 }
 
-// Newer compares boots of one node.
+// Newer reports whether b began after c. Both must be boots of one node.
 func (b BootID) Newer(c BootID) bool { return b > c }

@@ -1,7 +1,7 @@
 package ring
 
-// RoomID is hashed onto the ring.
+// RoomID names a room. Its hash is the room's place on the ring.
 type RoomID string
 
-// NodeID names a media node across restarts.
+// NodeID names a media node. The name stays the same when the node restarts.
 type NodeID string

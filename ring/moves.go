@@ -1,13 +1,13 @@
 package ring
 
-// Move is a room's change of owner; From or To may be empty.
+// Move is a room that gets another owner. From or To is empty if one of the rings has no nodes.
 type Move struct {
 	Room RoomID
 	From NodeID
 	To   NodeID
 }
 
-// Moves returns the rooms whose owners differ.
+// Moves returns the rooms whose owners differ between two rings, in the order given.
 func Moves(before, after *Ring, rooms []RoomID) []Move {
 	var moves []Move
 	for _, room := range rooms {

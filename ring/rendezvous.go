@@ -1,11 +1,12 @@
 package ring
 
 import (
-	"crypto/sha1" // not a protection
+	// Package sha1 serves as a hash that every language has, not as a protection.
+	"crypto/sha1"
 	"encoding/binary"
 )
 
-// Rendezvous elects a node for key by highest random weight. False: no nodes.
+// Rendezvous elects one of the nodes for a key, by the highest weight. It returns false if there are no nodes.
 func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	var (
 		best       NodeID
@@ -21,7 +22,7 @@ func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	return best, found
 }
 
-// Weight is the first 8 bytes, big-endian, of SHA-1("<node>#<key>").
+// Weight is the weight of a node for a key: the first 8 bytes, big-endian, of SHA-1("<node>#<key>").
 func Weight(node NodeID, key string) uint64 {
 	var space [128]byte
 	text := append(space[:0], node...)

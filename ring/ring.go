@@ -1,10 +1,10 @@
 // Package ring is the arithmetic of placement: which node a room belongs to
-// when nothing else has a say. It promises that every process, and every other
+// when neither load nor a pin decides. It promises that every process, and every other
 // language, computes the same answer from the same set of node names:
 //
 //   - a node has VirtualNodes points on the ring; point v is the first 4 bytes,
 //     big-endian, of SHA-1("<node>#<v>"), v in decimal from 0;
-//   - a room's hash is likewise the first 4 bytes of SHA-1 of its id;
+//   - a room's hash is the first 4 bytes, big-endian, of SHA-1 of its id;
 //   - the first point clockwise of the hash (at or after it, wrapping around)
 //     owns the room; points that collide are ordered by node id, the lower first.
 //
@@ -18,30 +18,35 @@ package ring
 
 import (
 	"cmp"
-	"crypto/sha1" // an interface, not a protection
+	// Package sha1 is part of the interface (see above), and no protection.
+	"crypto/sha1"
 	"encoding/binary"
 	"slices"
 	"strconv"
 	"unsafe"
 )
 
-// VirtualNodes is a node's points. Shares even out as 1/sqrt(n), memory grows as n.
+// VirtualNodes is the number of points of each node. With more points n the nodes' shares differ less, by 1/sqrt(n),
+// and the ring needs more memory, in proportion to n.
 const VirtualNodes = 160
 
-// Ring is immutable. A nil *Ring has no nodes.
+// Ring is an immutable ring. A nil *Ring has no nodes.
 type Ring struct {
-	nodes []NodeID // sorted
-	// a look-up reads log2(n) hashes, but one owner
+	// nodes is sorted.
+	nodes []NodeID
+	// Hashes and owners are two slices, because a search reads log2(n) hashes and only one owner.
 	hashes []uint32
-	owners []uint32 // index into nodes
+	// owners has the index into nodes of each hash.
+	owners []uint32
 }
 
 type point struct {
-	hash  uint32
-	owner uint32 // compares as the node's id does
+	hash uint32
+	// owner is the index into nodes. Indices compare as the nodes' ids do.
+	owner uint32
 }
 
-// New ignores order and duplicates.
+// New returns the ring of these nodes. Their order does not matter, and neither do duplicates.
 func New(nodes []NodeID) *Ring { return build(nodes, virtualNode) }
 
 func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
@@ -64,7 +69,7 @@ func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
 	return r
 }
 
-// Owner is false without nodes. It does not allocate.
+// Owner returns the node that owns the room. It returns false if the ring has no nodes. It does not allocate.
 func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	if r.Len() == 0 {
 		return "", false
@@ -72,10 +77,10 @@ func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	return r.nodes[r.owners[r.search(hash32(string(room)))]], true
 }
 
-// Hash is room's place on the ring.
+// Hash returns the room's place on the ring.
 func Hash(room RoomID) uint32 { return hash32(string(room)) }
 
-// Nodes returns a new, sorted slice.
+// Nodes returns the nodes in a new, sorted slice.
 func (r *Ring) Nodes() []NodeID {
 	if r == nil {
 		return nil
@@ -83,7 +88,7 @@ func (r *Ring) Nodes() []NodeID {
 	return slices.Clone(r.nodes)
 }
 
-// Len counts nodes.
+// Len returns the number of nodes.
 func (r *Ring) Len() int {
 	if r == nil {
 		return 0
@@ -100,7 +105,8 @@ func (r *Ring) search(hash uint32) int {
 }
 
 func virtualNode(node NodeID, v int) uint32 {
-	var space [64]byte // longer names allocate
+	// Names that do not fit into this space are copied to the heap.
+	var space [64]byte
 	text := append(space[:0], node...)
 	text = append(text, '#')
 	text = strconv.AppendInt(text, int64(v), 10)
@@ -109,7 +115,8 @@ func virtualNode(node NodeID, v int) uint32 {
 }
 
 func hash32(text string) uint32 {
-	// []byte(text) would copy long names. sha1.Sum does not keep its argument.
+	// The conversion []byte(text) would copy long names. This one is safe, because sha1.Sum neither changes nor keeps
+	// its argument.
 	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return binary.BigEndian.Uint32(sum[:4])
 }

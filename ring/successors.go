@@ -2,10 +2,10 @@ package ring
 
 import "iter"
 
-// 1024 nodes without an allocation.
+// 16 words mark 1024 nodes without an allocation.
 const inlineMarks = 16
 
-// Successors yields every node once, clockwise from the room: the owner first.
+// Successors yields every node once, in the order of the ring from the room on. The owner comes first.
 func (r *Ring) Successors(room RoomID) iter.Seq[NodeID] {
 	return func(yield func(NodeID) bool) {
 		if r.Len() == 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Backoff doubles from First to Most. One goroutine may use it.
+// Backoff gives pauses that double from First to Most. It may be used by one goroutine.
 type Backoff struct {
 	First, Most time.Duration
 
@@ -21,15 +21,15 @@ func (b *Backoff) Next() time.Duration {
 	return b.last
 }
 
-// Reset returns to First.
+// Reset begins with First again.
 func (b *Backoff) Reset() { b.last = 0 }
 
-// Jitter changes a pause by up to a quarter.
+// Jitter returns the pause changed at random by up to a quarter.
 func Jitter(pause time.Duration) time.Duration {
 	return time.Duration(float64(pause) * (0.75 + 0.5*rand.Float64())) //nolint:gosec // spreads load, protects nothing
 }
 
-// Sleep reports whether ctx is still live.
+// Sleep waits for the pause. It returns false if ctx ended.
 func Sleep(ctx context.Context, pause time.Duration) bool {
 	if pause <= 0 {
 		return ctx.Err() == nil

@@ -2,7 +2,7 @@ package connlimit
 
 import "sync"
 
-// KeyedCounter bounds a number for each key.
+// KeyedCounter bounds how many of something each key has at a time.
 type KeyedCounter struct {
 	most int
 
@@ -10,12 +10,12 @@ type KeyedCounter struct {
 	held map[string]int
 }
 
-// NewKeyedCounter allows each key most; 0: any number.
+// NewKeyedCounter allows each key up to most. With 0 it allows any number.
 func NewKeyedCounter(most int) *KeyedCounter {
 	return &KeyedCounter{most: most, held: make(map[string]int)}
 }
 
-// Take is false for a key that has most.
+// Take counts one more for the key. It returns false if the key has the most already.
 func (c *KeyedCounter) Take(key string) bool {
 	if c.most == 0 {
 		return true
@@ -29,7 +29,7 @@ func (c *KeyedCounter) Take(key string) bool {
 	return true
 }
 
-// Give undoes a true Take.
+// Give counts one less, after a Take that returned true.
 func (c *KeyedCounter) Give(key string) {
 	if c.most == 0 {
 		return

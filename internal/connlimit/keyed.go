@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// KeyedLimiter bounds a rate for each key. Strangers must not choose keys.
+// KeyedLimiter bounds a rate for each key. Strangers must not be able to choose keys.
 type KeyedLimiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -17,12 +17,12 @@ type KeyedLimiter struct {
 	keys map[string]*rate.Limiter
 }
 
-// NewKeyedLimiter lets keys beyond most pass.
+// NewKeyedLimiter limits each key. Beyond most keys, further keys are not limited.
 func NewKeyedLimiter(perSecond float64, burst, most int) *KeyedLimiter {
 	return &KeyedLimiter{perSecond: rate.Limit(perSecond), burst: burst, most: most, keys: make(map[string]*rate.Limiter)}
 }
 
-// Allow is false if the key must wait.
+// Allow reports whether the key may do it now.
 func (l *KeyedLimiter) Allow(key string) bool {
 	if l.perSecond == rate.Inf {
 		return true
@@ -42,7 +42,7 @@ func (l *KeyedLimiter) Allow(key string) bool {
 	return limit.Allow()
 }
 
-// Return undoes an Allow.
+// Return takes an Allow back.
 func (l *KeyedLimiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *KeyedLimiter) Return(key string) {
 	}
 }
 
-// forgetRested needs mu.
+// forgetRested forgets the keys whose limit is full again. The caller holds mu.
 func (l *KeyedLimiter) forgetRested() {
 	for key, limit := range l.keys {
 		if limit.Tokens() >= float64(l.burst) {

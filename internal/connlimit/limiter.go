@@ -14,39 +14,42 @@ import (
 	"sync"
 )
 
-// Limits bound pending connections.
+// Limits bounds the pending connections.
 type Limits struct {
-	Total      int
-	PerAddress int // see Network
-	// Proxies have no limit of their own; see CountFor.
+	Total int
+	// PerAddress bounds the pending connections of one address. Network says what counts as one.
+	PerAddress int
+	// Proxies are addresses without a limit of their own. CountFor names the client behind them.
 	Proxies []netip.Prefix
 }
 
-// Limiter is safe for concurrent use.
+// Limiter counts pending connections. It is safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
-	mu        sync.Mutex
-	all       list.List // of *Pending, oldest first
+	mu sync.Mutex
+	// all has *Pending values, the oldest first.
+	all       list.List
 	addresses map[netip.Prefix]*list.List
 	dropped   uint64
 }
 
-// New is empty.
+// New returns a Limiter without connections.
 func New(limits Limits) *Limiter {
 	return &Limiter{limits: limits, addresses: make(map[netip.Prefix]*list.List)}
 }
 
-// Pending is not authenticated yet.
+// Pending is a connection that has not shown a token or a key yet.
 type Pending struct {
 	limiter *Limiter
 	address netip.Prefix
 
-	inAll, inAddress *list.Element // nil when done
+	// inAll and inAddress are nil when the connection is done.
+	inAll, inAddress *list.Element
 	drop             func()
 }
 
-// Add counts a connection. drop is called at most once, without locks; it must not block.
+// Add counts a connection. If it has to go, drop is called once, without a lock held. drop must not block.
 func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	p := &Pending{limiter: l, drop: drop}
 	ip := ipOf(from)
@@ -63,7 +66,7 @@ func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	return p
 }
 
-// CountFor names the address behind a proxy.
+// CountFor counts the connection for an address behind a proxy.
 func (p *Pending) CountFor(address netip.Prefix) {
 	p.limiter.mu.Lock()
 	var drops []func()
@@ -77,7 +80,8 @@ func (p *Pending) CountFor(address netip.Prefix) {
 	}
 }
 
-// file needs mu. The caller calls the drops.
+// file adds the connection to the list of its address, and returns the drop of the one that has to go. The caller
+// holds mu, and calls the drops after it has unlocked mu.
 func (l *Limiter) file(p *Pending, address netip.Prefix, proxy bool) []func() {
 	p.address = address
 	same := l.addresses[address]
@@ -92,7 +96,7 @@ func (l *Limiter) file(p *Pending, address netip.Prefix, proxy bool) []func() {
 	return []func(){l.expel(same.Front())}
 }
 
-// unfile needs mu.
+// unfile takes the connection out of the list of its address. The caller holds mu.
 func (l *Limiter) unfile(p *Pending) {
 	same := l.addresses[p.address]
 	same.Remove(p.inAddress)
@@ -101,7 +105,7 @@ func (l *Limiter) unfile(p *Pending) {
 	}
 }
 
-// expel needs mu.
+// expel takes the connection of this element out and returns its drop. The caller holds mu.
 func (l *Limiter) expel(element *list.Element) func() {
 	p, ok := element.Value.(*Pending)
 	if !ok {
@@ -112,7 +116,7 @@ func (l *Limiter) expel(element *list.Element) func() {
 	return p.drop
 }
 
-// remove needs mu.
+// remove takes the connection out, if it is still there. The caller holds mu.
 func (l *Limiter) remove(p *Pending) {
 	if p.inAll == nil {
 		return
@@ -122,21 +126,21 @@ func (l *Limiter) remove(p *Pending) {
 	p.inAll, p.inAddress = nil, nil
 }
 
-// Count returns the pending, and the dropped so far.
+// Count returns how many connections are pending now, and how many were dropped so far.
 func (l *Limiter) Count() (now int, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Len(), l.dropped
 }
 
-// Done may be called twice.
+// Done says that the connection has shown its token or key, or has ended. It may be called twice.
 func (p *Pending) Done() {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	p.limiter.remove(p)
 }
 
-// DropBy replaces drop.
+// DropBy replaces the function that drops the connection.
 func (p *Pending) DropBy(drop func()) {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
@@ -148,7 +152,8 @@ func ipOf(from net.Addr) netip.Addr {
 	return parsed.Addr()
 }
 
-// Network is an IPv4 address or IPv6 /64. Zero: no address.
+// Network returns what counts as one address: an IPv4 address, or the /64 of an IPv6 address. For no address it
+// returns the zero prefix.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32
@@ -159,7 +164,7 @@ func Network(ip netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Within reports whether a network has ip.
+// Within reports whether one of the networks contains ip.
 func Within(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(ip.Unmap().WithZone("")) })
 }

@@ -2,17 +2,17 @@ package connlimit
 
 import "net"
 
-// Listener counts accepted connections as pending.
+// Listener counts the connections that it accepts as pending.
 type Listener struct {
 	net.Listener
 
 	limiter *Limiter
 }
 
-// Listen accepts *Conn, and closes dropped ones.
+// Listen returns a Listener that accepts *Conn and closes the ones that are dropped.
 func Listen(inner net.Listener, l *Limiter) *Listener { return &Listener{Listener: inner, limiter: l} }
 
-// Accept is net.Listener's.
+// Accept is the Accept of net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {
@@ -23,13 +23,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Conn is pending until Done or Close.
+// Conn is pending until Done or Close is called.
 type Conn struct {
 	net.Conn
 	*Pending
 }
 
-// Close is net.Conn's.
+// Close is the Close of net.Conn.
 func (c *Conn) Close() error {
 	c.Done()
 	return c.Conn.Close()

@@ -23,7 +23,7 @@ type NetworkLimiter struct {
 	buckets [networkBuckets]*rate.Limiter
 }
 
-// NewNetworkLimiter allows each network so much.
+// NewNetworkLimiter allows each network this rate and this burst.
 func NewNetworkLimiter(perSecond float64, burst int) *NetworkLimiter {
 	return &NetworkLimiter{perSecond: rate.Limit(perSecond), burst: burst, seed: maphash.MakeSeed()}
 }

@@ -26,39 +26,58 @@ type Kind string
 
 // The kinds, in the order of docs/OPERATIONS.md.
 const (
-	NodeUp       Kind = "node_up"       // a process joined; Version is its build
-	NodeDown     Kind = "node_down"     // a node died; Cause is the evidence
-	NodeLeft     Kind = "node_left"     // a node said goodbye
-	NodeDrains   Kind = "node_drains"   // a drain began; By says who asked
-	NodeUndrains Kind = "node_undrains" // a drain was taken back
-	RoomOpened   Kind = "room_opened"   // on Node
-	RoomRehomed  Kind = "room_rehomed"  // From a dead node To another one; Cause is the evidence
-	RoomMoved    Kind = "room_moved"    // From one healthy node To another; Cause is the reason
-	RoomBack     Kind = "room_back"     // clients of one signaling node have media again; Peers, Back and WorstGap
-	RoomClosed   Kind = "room_closed"   // everybody left
-	StoreSilent  Kind = "store_silent"  // as Node sees it
-	StoreBack    Kind = "store_back"    // as Node sees it
+	// A process has joined. Version is its build.
+	NodeUp Kind = "node_up"
+	// A node has died. Cause is the evidence.
+	NodeDown Kind = "node_down"
+	// A node has left in good order.
+	NodeLeft Kind = "node_left"
+	// A drain has begun. By says who asked for it.
+	NodeDrains Kind = "node_drains"
+	// A drain was taken back.
+	NodeUndrains Kind = "node_undrains"
+	// A room was opened on Node.
+	RoomOpened Kind = "room_opened"
+	// A room went From a dead node To another one. Cause is the evidence.
+	RoomRehomed Kind = "room_rehomed"
+	// A room went From a healthy node To another one. Cause is the reason.
+	RoomMoved Kind = "room_moved"
+	// The clients of one signaling node have media again. Peers, Back and WorstGap say more.
+	RoomBack Kind = "room_back"
+	// Everybody has left a room.
+	RoomClosed Kind = "room_closed"
+	// Node does not reach the store any more.
+	StoreSilent Kind = "store_silent"
+	// Node reaches the store again.
+	StoreBack Kind = "store_back"
 )
 
 // Event is one fact. Fields that a Kind does not need are zero.
 type Event struct {
-	// ID is the store's; events are in the order of their IDs. Empty until the store has the event.
+	// ID is given by the store, and events are in the order of their IDs. It is empty until the store has the event.
 	ID string `json:"id,omitempty"`
 	// At is when the store wrote it, by the store's clock.
-	At   time.Time   `json:"at,omitzero"`
-	Kind Kind        `json:"kind"`
-	Node ring.NodeID `json:"node,omitempty"` // whom it is about; of StoreSilent, StoreBack and RoomBack: who says so
-	Role string      `json:"role,omitempty"` // of Node
+	At   time.Time `json:"at,omitzero"`
+	Kind Kind      `json:"kind"`
+	// Node is the node that the event is about. For StoreSilent, StoreBack and RoomBack it is the node that reports
+	// it.
+	Node ring.NodeID `json:"node,omitempty"`
+	// Role is the role of Node.
+	Role string      `json:"role,omitempty"`
 	Room ring.RoomID `json:"room,omitempty"`
 	From ring.NodeID `json:"from,omitempty"`
 	To   ring.NodeID `json:"to,omitempty"`
 	// Cause is evidence or a reason, in words.
-	Cause   string `json:"cause,omitempty"`
-	By      string `json:"by,omitempty"`      // who asked for it
-	Version string `json:"version,omitempty"` // of Node's build
-	Peers   int    `json:"peers,omitempty"`   // whom it concerned
-	Back    int    `json:"back,omitempty"`    // who of them have media again
-	// WorstGap is the longest time without media, in milliseconds, as clients measured it.
+	Cause string `json:"cause,omitempty"`
+	// By says who asked for it.
+	By string `json:"by,omitempty"`
+	// Version is the build of Node.
+	Version string `json:"version,omitempty"`
+	// Peers is how many clients the event concerned.
+	Peers int `json:"peers,omitempty"`
+	// Back is how many of them have media again.
+	Back int `json:"back,omitempty"`
+	// WorstGapMillis is the longest time without media, in milliseconds, as the clients measured it.
 	WorstGapMillis int64 `json:"worstGapMs,omitempty"`
 	// About tells two facts of one kind apart: a boot, or a fence. Reports that agree in Kind, Node, Room and About are one fact.
 	About string `json:"about,omitempty"`
@@ -136,12 +155,13 @@ func Before(t time.Time) string { return fmt.Sprintf("%d-0", max(t.UnixMilli()-1
 
 // Filter selects events. Zero fields select all.
 type Filter struct {
-	Room  ring.RoomID
-	Node  ring.NodeID // as Node, From or To
+	Room ring.RoomID
+	// Node may be the event's Node, From or To.
+	Node  ring.NodeID
 	Kinds []Kind
 }
 
-// Selects tells whether the filter lets e through.
+// Selects reports whether the filter lets the event through.
 func (f Filter) Selects(e Event) bool {
 	if f.Room != "" && e.Room != f.Room {
 		return false

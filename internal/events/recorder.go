@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// A burst (a node with 1,000 rooms dies) fits; what a store that is away for longer would need does not.
+	// A burst fits, such as the events of a dead node with 1,000 rooms. The events of a longer silence of the store
+	// do not.
 	queued = 4096
-	// One pipeline's worth.
+	// This is the size of one pipeline to the store.
 	batch = 256
-	// Facts come in bursts: a short wait writes a burst at once.
+	// Facts come in bursts, so a short wait writes a whole burst at once.
 	gather       = 100 * time.Millisecond
 	writeTimeout = 2 * time.Second
 	firstRetry   = 200 * time.Millisecond
 	lastRetry    = 5 * time.Second
 )
 
-// Store keeps events.
+// Store keeps the events.
 type Store interface {
 	// AppendEvents keeps each fact once, however often it is reported within the hour.
 	AppendEvents(ctx context.Context, facts []Event) error
@@ -42,7 +43,7 @@ type Recorder struct {
 	waiting []Event // guarded by mu
 }
 
-// NewRecorder needs Run.
+// NewRecorder starts nothing: Run writes.
 func NewRecorder(store Store, guard *panics.Guard, log *slog.Logger) *Recorder {
 	return &Recorder{store: store, log: log, panics: guard, wake: make(chan struct{}, 1)}
 }
@@ -68,7 +69,7 @@ func (r *Recorder) Record(fact Event) {
 // Lost counts the facts that were not kept.
 func (r *Recorder) Lost() uint64 { return r.lost.Load() }
 
-// Run writes until ctx ends, then once more what is left, and returns nil.
+// Run writes the facts until ctx ends. Then it writes the remaining facts once more, and returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
 	retry := backoff.Backoff{First: firstRetry, Most: lastRetry}
 	failing := false
@@ -108,7 +109,7 @@ func (r *Recorder) poke() {
 
 var errBroke = errors.New("writing events broke")
 
-// flush writes what waits, in batches. A batch that fails is put back in front.
+// flush writes the waiting facts in batches. A batch that fails is put back to the front.
 func (r *Recorder) flush(ctx context.Context) error {
 	for {
 		facts := r.take()
@@ -120,7 +121,8 @@ func (r *Recorder) flush(ctx context.Context) error {
 		whole := r.panics.Survives(r.log, "writing events broke", func() { err = r.store.AppendEvents(attempt, facts) })
 		cancel()
 		switch {
-		case !whole: // they would break it again
+		// A panic came of these facts and would come again, so they are not put back.
+		case !whole:
 			r.lost.Add(uint64(len(facts)))
 		case err != nil:
 			r.putBack(facts)

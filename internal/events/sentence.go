@@ -34,12 +34,13 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("the store does not answer %s%s", e.Node, clause(" (%s)", e.Cause))
 	case StoreBack:
 		return fmt.Sprintf("the store answers %s again", e.Node)
-	default: // of a later version
+	// A later version has written this kind.
+	default:
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Room, e.Node))
 	}
 }
 
-// clause is empty without a text.
+// clause returns the text in its format, or nothing if there is no text.
 func clause(format, text string) string {
 	if text == "" {
 		return ""

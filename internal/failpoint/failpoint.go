@@ -34,7 +34,7 @@ import (
 	"sync"
 )
 
-// Variable arms failpoints in the environment.
+// Variable is the environment variable that lists the failpoints.
 const Variable = "HOLDFAST_FAILPOINTS"
 
 type action string
@@ -45,7 +45,7 @@ const (
 	hang action = "hang"
 )
 
-// Nil in every process that is not under test.
+// armed is nil in every process that is not under test.
 var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals // the environment is global too, and it is read only once
 	list, faults := parse(os.Getenv(Variable))
 	for _, fault := range faults {
@@ -54,7 +54,7 @@ var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals 
 	return list
 })
 
-// Hit does what the environment says of the step, usually nothing.
+// Hit does what the environment says of this step, which is usually nothing.
 func Hit(name string) {
 	if list := armed(); list != nil {
 		act(name, list[name])
@@ -69,9 +69,11 @@ func act(name string, a action) {
 	case exit:
 		process, err := os.FindProcess(os.Getpid())
 		if err == nil {
-			_ = process.Kill() // SIGKILL cannot be refused to oneself
+			// A process cannot refuse a SIGKILL of its own.
+			_ = process.Kill()
 		}
-		select {} // the signal may come a moment later
+		// The signal may arrive a moment later, so this goroutine waits for it.
+		select {}
 	case stop:
 		stopSelf()
 	case hang:

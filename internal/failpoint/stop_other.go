@@ -2,5 +2,5 @@
 
 package failpoint
 
-// There is no SIGSTOP here.
+// stopSelf blocks its goroutine, because this system has no SIGSTOP.
 func stopSelf() { select {} }

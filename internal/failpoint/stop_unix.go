@@ -4,5 +4,5 @@ package failpoint
 
 import "syscall"
 
-// stopSelf lasts until SIGCONT.
+// stopSelf freezes the process until somebody sends it SIGCONT.
 func stopSelf() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) }

@@ -16,10 +16,10 @@ import (
 //go:embed shim.c.txt
 var shim []byte
 
-// Clock is one that programs share.
+// Clock is a wall clock that several programs share.
 type Clock struct{ library, ahead string }
 
-// Build makes a clock in dir by the C compiler cc. It is right until it is set.
+// Build makes a clock in the directory dir with the C compiler cc. The clock is right until it is set.
 func Build(dir, cc string) (*Clock, error) {
 	c := &Clock{library: filepath.Join(dir, "fakeclock.so"), ahead: filepath.Join(dir, "fakeclock.ahead")}
 	source := filepath.Join(dir, "fakeclock.c")
@@ -32,14 +32,15 @@ func Build(dir, cc string) (*Clock, error) {
 	return c, c.Set(0)
 }
 
-// Env has a program run by this clock.
+// Env returns the environment in which a program runs by this clock.
 func (c *Clock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.library, "HOLDFAST_CLOCK_AHEAD=" + c.ahead}
 }
 
-// Set has the clock so far ahead of the machine's; negative: behind. The programs have it at once.
+// Set puts the clock ahead of the machine's, or behind it if ahead is negative. The programs see that at once.
 func (c *Clock) Set(ahead time.Duration) error {
-	file, err := os.OpenFile(c.ahead, os.O_WRONLY|os.O_CREATE, 0o600) // not truncated: the programs have it mapped
+	// The file is not truncated, because the programs have it mapped.
+	file, err := os.OpenFile(c.ahead, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("set a clock: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Package loglimit bounds how often strangers make a process write into its log: whoever reaches a port could fill a disk
-// otherwise. What is not written is counted.
+// Package loglimit bounds how often strangers make a process write into its log, because otherwise anybody who
+// reaches a port could fill a disk. Lines that are not written are counted.
 package loglimit
 
 import (
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiter is safe for concurrent use.
+// Limiter bounds the lines of one kind. It is safe for concurrent use.
 type Limiter struct {
 	limit *rate.Limiter
 
@@ -16,12 +16,12 @@ type Limiter struct {
 	unlogged int
 }
 
-// New allows burst lines at once.
+// New returns a Limiter that allows burst lines at once and perSecond lines in the long run.
 func New(perSecond float64, burst int) *Limiter {
 	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
-// Next returns whether to write, and how many lines were not.
+// Next reports whether the next line may be written, and how many lines before it were not.
 func (l *Limiter) Next() (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// Path is a signaling node's.
+// Path is where a signaling node answers.
 const Path = "/readyz"
 
-// SocketsHeader counts the node's sockets.
+// SocketsHeader has the number of the node's sockets.
 const SocketsHeader = "Holdfast-Sockets"
 
-// StoreHeader is StoreReached while the node reaches the store.
+// StoreHeader has the value StoreReached while the node reaches the store.
 const (
 	StoreHeader  = "Holdfast-Store"
 	StoreReached = "reached"
@@ -34,29 +34,29 @@ const (
 	maxSockets  = 1 << 40
 )
 
-// Asker is safe for concurrent use.
+// Asker asks processes whether they are ready. It is safe for concurrent use.
 type Asker struct{ client *http.Client }
 
-// New waits until limit.
+// New returns an Asker that waits for an answer as long as limit.
 func New(limit time.Duration) *Asker {
 	return &Asker{&http.Client{
 		Timeout: limit,
-		// A frozen process keeps old connections open.
+		// Each question uses a new connection: an old one to a frozen process would stay open.
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			// Certificates name no addresses; nothing secret is said.
+			// The certificate is not checked, because certificates name no addresses here and nothing secret is sent.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the line above
 		},
 	}}
 }
 
-// Ask returns nil if host:port answers 200.
+// Ask returns nil if host:port answers the path with status 200.
 func (a *Asker) Ask(ctx context.Context, address, path string) error {
 	_, err := a.Count(ctx, address, path)
 	return err
 }
 
-// Count is Ask; negative sockets are unknown.
+// Count is Ask, and returns the number of the node's sockets. It is negative if unknown.
 func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
 	header, err := a.askOrSecure(ctx, "http://"+address+path)
 	sockets, fault := strconv.ParseInt(header.Get(SocketsHeader), 10, 64)
@@ -72,7 +72,7 @@ func (a *Asker) ReachesStore(ctx context.Context, address string) (bool, error) 
 	return err == nil && header.Get(StoreHeader) == StoreReached, err
 }
 
-// AskURL is Ask of a URL.
+// AskURL is Ask for a whole URL.
 func (a *Asker) AskURL(ctx context.Context, url string) error {
 	_, err := a.askOrSecure(ctx, url)
 	return err
@@ -82,7 +82,8 @@ func (a *Asker) askOrSecure(ctx context.Context, url string) (http.Header, error
 	header, err := a.ask(ctx, url)
 	status, ok := errors.AsType[*statusError](err)
 	if rest, plain := strings.CutPrefix(url, "http://"); plain && ok && status.code == http.StatusBadRequest {
-		return a.ask(ctx, "https://"+rest) // from TLS
+		return a.ask(ctx, "https://"+rest)
+		// A TLS server answers a plain request with status 400, so the question is asked again over TLS.
 	}
 	return header, err
 }
@@ -96,7 +97,7 @@ func (e *statusError) Error() string {
 	return strings.TrimSuffix(e.url+" answered "+e.status+": "+e.said, ": ")
 }
 
-// ask returns the header of every answer.
+// ask returns the header of the answer, whatever its status.
 func (a *Asker) ask(ctx context.Context, url string) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

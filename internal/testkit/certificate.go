@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for these hosts, with its authority's, and its key to new files. Firefox takes no CA as a server.
+// Certificate writes a certificate for these hosts, followed by its authority's, and its key to new files. The two
+// certificates differ, because Firefox does not accept an authority's certificate for a server.
 func Certificate(t testing.TB, hosts ...string) (certFile, keyFile string) {
 	t.Helper()
 	authority := &x509.Certificate{
@@ -73,7 +74,7 @@ func signed(t testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.P
 	return cert, key
 }
 
-// Trusting accepts the certificate of the file, and others of its authority.
+// Trusting returns a configuration that trusts the certificate in the file, and others of its authority.
 func Trusting(t testing.TB, certFile string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(certFile)

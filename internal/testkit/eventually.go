@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// For a busy machine.
+// The bound is long because the machine may be busy.
 const patience = time.Minute
 
 var errNotYet = errors.New("it does not hold")
 
-// Eventually waits until holds, for a minute at most.
+// Eventually waits until holds returns true, for a minute at most.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	wait(t, patience, 5*time.Millisecond, what, func() error {
@@ -23,7 +23,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	})
 }
 
-// Within waits until met returns no error, and polls less often than Eventually.
+// Within waits until met returns no error. It asks less often than Eventually.
 func Within(t testing.TB, limit time.Duration, what string, met func() error) {
 	t.Helper()
 	wait(t, limit, 100*time.Millisecond, what, met)

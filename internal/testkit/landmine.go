@@ -12,7 +12,7 @@ type landmine struct {
 	lines []string
 }
 
-// Landmine returns a log that panics at these lines.
+// Landmine returns a logger that panics when one of these lines is logged.
 func Landmine(log *slog.Logger, lines ...string) *slog.Logger {
 	return slog.New(landmine{log.Handler(), lines})
 }

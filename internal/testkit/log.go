@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Log collects lines, and may be read meanwhile.
+// Log collects log lines. It may be read while others write.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -20,14 +20,14 @@ func (l *Log) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// String returns the text so far.
+// String returns the text that was logged so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Wait returns when the text was logged.
+// Wait returns when the text has been logged.
 func (l *Log) Wait(t testing.TB, text string) {
 	t.Helper()
 	Eventually(t, "log line "+text, func() bool { return strings.Contains(l.String(), text) })

@@ -13,31 +13,36 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// MemoryStore fails as a test wants. redisstore's tests hold the real stores to the same contract.
+// MemoryStore is a store in memory that fails as a test wants. The tests of redisstore hold the real stores to the
+// same contract.
 type MemoryStore struct {
-	mu        sync.Mutex
-	texts     map[ring.RoomID]string
-	last      map[ring.RoomID]pin.Fence
-	changes   map[ring.RoomID][]pin.Change // the newest first
-	fault     string                       // see Fault
-	err       error                        // of every call
-	deny      bool                         // of writes
+	mu    sync.Mutex
+	texts map[ring.RoomID]string
+	last  map[ring.RoomID]pin.Fence
+	// changes has the newest change first.
+	changes map[ring.RoomID][]pin.Change
+	// fault is what Fault returns.
+	fault string
+	// err is the error of every call.
+	err error
+	// With deny, writes fail.
+	deny      bool
 	prolonged []time.Time
 	slow      time.Duration
 	calls     int
 	in        pin.Incarnation
-	// Runs before each call, without the lock.
+	// before runs before each call, without the lock held.
 	before func()
 }
 
-// NewMemoryStore is empty, in incarnation 1.
+// NewMemoryStore returns an empty store in incarnation 1.
 func NewMemoryStore() *MemoryStore {
 	return &MemoryStore{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
-// RefuseWrites is a server without replicas.
+// RefuseWrites makes the store refuse writes, as a server without replicas does.
 func (s *MemoryStore) RefuseWrites(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +86,7 @@ func (s *MemoryStore) set(room ring.RoomID, p pin.Pin) {
 	s.texts[room], s.last[room] = p.Encode(), p.Fence
 }
 
-// Put writes past every rule; "" deletes.
+// Put writes a text past every rule. An empty text deletes.
 func (s *MemoryStore) Put(room ring.RoomID, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,14 +96,14 @@ func (s *MemoryStore) Put(room ring.RoomID, text string) {
 	}
 }
 
-// Stands is the text under the room's key, or "".
+// Stands returns the text under the room's key, or nothing.
 func (s *MemoryStore) Stands(room ring.RoomID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.texts[room]
 }
 
-// Meanwhile calls before ahead of every call.
+// Meanwhile has before run ahead of every call.
 func (s *MemoryStore) Meanwhile(before func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +117,7 @@ func (s *MemoryStore) Fail(err error) {
 	s.err = err
 }
 
-// Incarnation is the present one.
+// Incarnation returns the present incarnation.
 func (s *MemoryStore) Incarnation() pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +168,7 @@ func (s *MemoryStore) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, wh
 	return stands, in, waitlist.Answer{Outcome: waitlist.Admitted}, err
 }
 
-// Incarnations returns the one master's.
+// Incarnations returns the incarnation of the one master.
 func (s *MemoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +188,7 @@ func (s *MemoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.
 	return stands, s.Incarnation(), err
 }
 
-// History has the newest change first.
+// History returns the changes, the newest first.
 func (s *MemoryStore) History(_ context.Context, room ring.RoomID) ([]pin.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +219,7 @@ func (s *MemoryStore) replace(ctx context.Context, room ring.RoomID, raw string,
 	return next, nil
 }
 
-// note needs mu.
+// note adds a change to the room's history. The caller holds mu.
 func (s *MemoryStore) note(room ring.RoomID, noted pin.Change) {
 	if s.changes == nil {
 		s.changes = make(map[ring.RoomID][]pin.Change)
@@ -224,7 +229,7 @@ func (s *MemoryStore) note(room ring.RoomID, noted pin.Change) {
 	s.changes[room] = changes[:min(len(changes), pin.MaxChanges)]
 }
 
-// Get is false without a pin.
+// Get returns the room's pin. The second value is false if there is none.
 func (s *MemoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return pin.Pin{}, false, err
@@ -251,7 +256,7 @@ func (s *MemoryStore) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, e
 	return p, err
 }
 
-// Refresh reads, prolongs what is due, and claims what is missing.
+// Refresh reads the pins, prolongs those that are due and writes the missing ones.
 func (s *MemoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -285,28 +290,28 @@ func (s *MemoryStore) StartIn(in pin.Incarnation) {
 	s.in = in
 }
 
-// Slow delays every call.
+// Slow delays every call by d.
 func (s *MemoryStore) Slow(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slow = d
 }
 
-// Calls counts them.
+// Calls returns how many calls there were.
 func (s *MemoryStore) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Fault is the first write that did not fence the one before, or "".
+// Fault returns the first write that did not fence the one before, or nothing.
 func (s *MemoryStore) Fault() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fault
 }
 
-// Prolonged returns the times since the last call.
+// Prolonged returns the times at which pins were prolonged since the last call of Prolonged.
 func (s *MemoryStore) Prolonged() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

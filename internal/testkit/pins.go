@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootOf is boot number n of node: higher is newer.
+// BootOf returns boot number n of a node. A higher number is a newer boot.
 func BootOf(node string, n int) pin.BootID { return pin.BootID(fmt.Sprintf("%013d-%s", n, node)) }
 
-// PinAt is a pin on boot n of node.
+// PinAt returns a pin on boot number n of a node.
 func PinAt(node string, n int, epoch, nonce uint64) pin.Pin {
 	return pin.Pin{
 		Fence: pin.Fence{Epoch: epoch, Nonce: nonce}, Node: ring.NodeID(node), Boot: BootOf(node, n), Control: node + ".test:7000",
 	}
 }
 
-// Quiet returns a discarding logger.
+// Quiet returns a logger that discards everything.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// SilentAndRefused are addresses: one accepts and says nothing until the test ends, the other refuses.
+// SilentAndRefused returns two addresses. One accepts connections and says nothing until the test ends, and the other
+// refuses them.
 func SilentAndRefused(t testing.TB) (silent, refused string) {
 	t.Helper()
 	listen := func() net.Listener {

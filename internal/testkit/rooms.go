@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Rooms are a pinowner.OpenRooms.
+// Rooms is a pinowner.OpenRooms for tests.
 type Rooms struct {
 	mu     sync.Mutex
 	held   []pin.Holding
 	fenced []pin.Holding
 }
 
-// NewRooms returns open rooms.
+// NewRooms returns Rooms in which these are open.
 func NewRooms(held ...pin.Holding) *Rooms { return &Rooms{held: held} }
 
 // Held lists the open rooms.
@@ -25,7 +25,7 @@ func (r *Rooms) Held() []pin.Holding {
 	return slices.Clone(r.held)
 }
 
-// Open replaces the open rooms, and forgets what was fenced.
+// Open replaces the open rooms, and forgets which were fenced.
 func (r *Rooms) Open(held ...pin.Holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *Rooms) Fence(room ring.RoomID, higher pin.Pin) {
 	r.held = slices.DeleteFunc(r.held, func(h pin.Holding) bool { return h.Room == room })
 }
 
-// Fenced lists the calls of Fence since Open.
+// Fenced returns the calls of Fence since the last Open.
 func (r *Rooms) Fenced() []pin.Holding {
 	r.mu.Lock()
 	defer r.mu.Unlock()

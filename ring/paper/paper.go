@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Bounds of a plan, for a fraction of a second.
+// These bounds keep the work of one plan below a fraction of a second.
 const (
 	MaxNodes = 1000
 	MaxRooms = 1_000_000
@@ -23,7 +23,8 @@ const (
 	maxPrefixBytes = 64
 )
 
-// Plan is rooms room-0 to room-(Rooms-1) on nodes <Prefix>-1 to <Prefix>-<Nodes>, then Add more.
+// Plan describes a cluster: the rooms room-0 to room-(Rooms-1) on the nodes <Prefix>-1 to <Prefix>-<Nodes>, and the
+// number of nodes to be added.
 type Plan struct {
 	Nodes  int
 	Rooms  int
@@ -31,7 +32,7 @@ type Plan struct {
 	Prefix string
 }
 
-// Validate lists every fault at once, each as a sentence.
+// Validate returns every fault of the plan at once, each as a sentence.
 func (p Plan) Validate() error {
 	var faults []error
 	if p.Nodes < 1 {
@@ -52,39 +53,44 @@ func (p Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Report is the outcome. Shares are of 1, to four decimals.
+// Report is the result of a plan. Shares are between 0 and 1, rounded to four decimals.
 type Report struct {
 	Nodes        int          `json:"nodes"`
 	VirtualNodes int          `json:"virtualNodes"`
 	Rooms        int          `json:"rooms"`
 	Before       Distribution `json:"distribution"`
-	Growth       *Growth      `json:"growth,omitempty"` // nil without growth
+	// Growth is nil if the plan adds no nodes.
+	Growth *Growth `json:"growth,omitempty"`
 }
 
-// Distribution is the rooms per node.
+// Distribution says how many rooms each node owns.
 type Distribution struct {
-	Shares      []Share `json:"nodes"`
-	Spread      float64 `json:"spread"`      // (max-min)/mean
-	MaxOverMean float64 `json:"maxOverMean"` // against the mean
+	Shares []Share `json:"nodes"`
+	// Spread is (most-least)/mean of the nodes' rooms.
+	Spread float64 `json:"spread"`
+	// MaxOverMean is the busiest node's rooms divided by the mean.
+	MaxOverMean float64 `json:"maxOverMean"`
 }
 
-// Share is one node's.
+// Share is what one node owns.
 type Share struct {
 	Node  ring.NodeID `json:"node"`
 	Rooms int         `json:"rooms"`
-	Share float64     `json:"share"` // of all rooms
+	// Share is the node's part of all rooms.
+	Share float64 `json:"share"`
 }
 
-// Growth is what adding nodes does.
+// Growth says what the added nodes change.
 type Growth struct {
-	Added         []ring.NodeID `json:"added"`
-	Remapped      int           `json:"remapped"`
-	RemapShare    float64       `json:"remapShare"`
-	ExpectedShare float64       `json:"expectedShare"` // added / all nodes
-	After         Distribution  `json:"distribution"`
+	Added      []ring.NodeID `json:"added"`
+	Remapped   int           `json:"remapped"`
+	RemapShare float64       `json:"remapShare"`
+	// ExpectedShare is the added nodes divided by all nodes.
+	ExpectedShare float64      `json:"expectedShare"`
+	After         Distribution `json:"distribution"`
 }
 
-// Compute works a plan out.
+// Compute returns the report of a plan.
 func Compute(p Plan) (Report, error) {
 	if err := p.Validate(); err != nil {
 		return Report{}, err

@@ -12,24 +12,27 @@ import (
 //go:embed picture.svg
 var pictureText string
 
-// The picture's measures; picture.svg has the others.
+// These are the measures that the code needs. The template picture.svg has the others.
 const (
 	firstRow  = 210
 	rowHeight = 34
 	barX      = 130.0
 	barWidth  = 320.0
-	maxRows   = 13 // of more nodes the busiest and the least busy are drawn
+	// If there are more nodes than this, only the busiest and the least busy ones are drawn.
+	maxRows = 13
 )
 
 // row is one node, or the gap between the busiest and the least busy.
 type row struct {
-	Y             int
-	Name          string
-	Rooms         string
-	Percent       string
-	New           bool
-	Width, Before float64 // 0: it held none before
-	Between       int     // how many nodes the gap stands for
+	Y       int
+	Name    string
+	Rooms   string
+	Percent string
+	New     bool
+	// Before is 0 for a node that had no rooms before.
+	Width, Before float64
+	// Between is the number of nodes for which the gap stands.
+	Between int
 }
 
 // WriteSVG writes a self-contained picture in the reader's light or dark colors: a bar for each node, and, with growth, a
@@ -73,7 +76,7 @@ func (r Report) WriteSVG(w io.Writer) error {
 	})
 }
 
-// busiestAndLeast leaves out the middle of many nodes; a zero Share stands for it.
+// busiestAndLeast leaves out the middle of many nodes. A zero Share stands for those left out.
 func busiestAndLeast(shares []Share) []Share {
 	if len(shares) <= maxRows {
 		return shares
@@ -108,7 +111,8 @@ func percent(share float64) string {
 
 func shorten(name string) string {
 	if runes := []rune(name); len(runes) > 10 {
-		return string(runes[:3]) + "…" + string(runes[len(runes)-6:]) // names differ at the end
+		// The end of the name is kept, because node names differ at the end.
+		return string(runes[:3]) + "…" + string(runes[len(runes)-6:])
 	}
 	return name
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// maxNamed in one line.
+// A line names at most this many nodes.
 const maxNamed = 16
 
-// WriteText writes log lines.
+// WriteText writes the report as log lines.
 func (r Report) WriteText(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "[ring] nodes=%d vnodes=%d rooms=%d\n", r.Nodes, r.VirtualNodes, r.Rooms)
@@ -37,7 +37,7 @@ func writeDistribution(out *strings.Builder, d Distribution) {
 	fmt.Fprintf(out, " (spread %.1f%%, max/mean %.2f)\n", 100*d.Spread, d.MaxOverMean)
 }
 
-// names joins the first few.
+// names joins the first names, and says how many more there are.
 func names(nodes []ring.NodeID) string {
 	var out strings.Builder
 	for i, node := range nodes[:min(maxNamed, len(nodes))] {
@@ -52,7 +52,7 @@ func names(nodes []ring.NodeID) string {
 	return out.String()
 }
 
-// WriteJSON writes one indented object.
+// WriteJSON writes the report as one indented object.
 func (r Report) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

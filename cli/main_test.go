@@ -10,12 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -158,45 +155,5 @@ func TestAnnouncedAddresses(t *testing.T) {
 	}
 	if got, err := beside("sfu-1:7981", &net.UDPAddr{IP: net.IPv6zero, Port: 9}); err != nil || got != "sfu-1:9" {
 		t.Errorf("media of a node that listens everywhere is told as %q, %v", got, err)
-	}
-}
-
-func TestQuorum(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
-	live := &cluster.View{Nodes: map[ring.NodeID]cluster.Node{"a": {}, "b": {}}, Signaling: map[ring.NodeID]cluster.Node{"c": {}}}
-	named := func(id ring.NodeID) cluster.Node {
-		if id == "c" {
-			return cluster.Node{ID: id, Role: cluster.RoleSignaling}
-		}
-		return cluster.Node{ID: id, Role: cluster.RoleSFU}
-	}
-	die := func(ids ...ring.NodeID) []cluster.Event {
-		var events []cluster.Event
-		for _, id := range ids {
-			events = append(events, cluster.Event{Kind: cluster.EventDead, Node: named(id)})
-		}
-		return events
-	}
-	for _, test := range []struct {
-		name   string
-		events []cluster.Event
-		after  time.Duration
-		want   bool
-	}{
-		{"nobody missing", nil, 0, true},
-		{"two of five missing", die("d", "e"), 0, true},
-		{"half missing is no majority", die("d", "e", "f"), 0, false},
-		{"one of them came back", append(die("d", "e", "f"), cluster.Event{Kind: cluster.EventJoined, Node: named("d")}), 0, true},
-		{"one of them had said goodbye", append(die("d", "e", "f"), cluster.Event{Kind: cluster.EventLeft, Node: named("d")}), 0, true},
-		{"a restart is not missing", die("a", "b", "c", "d"), 0, true},
-		{"the long gone are forgotten", die("d", "e", "f"), forgetDead + time.Second, true},
-	} {
-		q := newQuorum(nil)
-		for _, event := range test.events {
-			q.note(event, now)
-		}
-		if got := outnumbers(3, q.absent(live, now.Add(test.after))); got != test.want {
-			t.Errorf("%s: majority %t, want %t", test.name, got, test.want)
-		}
 	}
 }

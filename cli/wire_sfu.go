@@ -37,7 +37,7 @@ type sfuNode struct {
 	owner   *pinowner.Owner
 	store   *redisstore.Store
 	cluster *cluster.Cluster
-	quorum  *quorum
+	quorum  *cluster.Quorum
 	watch   func(ctx context.Context) error // of the file of the cluster key
 }
 
@@ -98,9 +98,9 @@ func (n *sfuNode) join(ctx context.Context, c *sfuCommand, plan sfuPlan, former 
 		return faults(err)
 	}
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, func() {}) }
-	n.quorum = newQuorum(n.cluster)
+	n.quorum = cluster.NewQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
-	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.majority, guard, n.media.Rosters()
+	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.Majority, guard, n.media.Rosters()
 	n.media.Rosters().Store = n.store
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
@@ -140,7 +140,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	group.Go(func() error { return n.owner.Run(work) })
 	group.Go(func() error { return n.media.Rosters().Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
-	group.Go(func() error { return n.quorum.run(work) })
+	group.Go(func() error { return n.quorum.Run(work) })
 	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })
 	group.Go(func() error {
 		return n.server.Serve(work, n.control, n.media.Register)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -26,22 +25,26 @@ type serverFlags struct {
 	JSON   bool   `name:"json" help:"Print the answer as JSON."`
 }
 
+// developmentCluster is what an operator's verb asks of a development cluster when it is not told a server or keys.
+type developmentCluster interface {
+	page(ctx context.Context) (url string, err error)
+	apiKeys() string // as --api-keys takes them
+}
+
 // adminTokenLife is just long enough for the question.
 const adminTokenLife = time.Minute
 
 func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Server == "" {
-		dev, err := devcluster.Find(ctx, f.State)
+		dev, err := findDev(ctx, f.State)
 		if err != nil {
 			return faults(errors.New("--server: none given, and " + err.Error()))
 		}
-		status, err := dev.Status(ctx)
-		if err != nil {
+		if f.Server, err = dev.page(ctx); err != nil {
 			return err
 		}
-		f.Server = status.Page
 		if f.APIKeys == "" && f.APIKeysFile == "" {
-			f.APIKeys = dev.Access().Key + ":" + dev.Access().Secret
+			f.APIKeys = dev.apiKeys()
 		}
 	}
 	if f.Token != "" {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-rtc/holdfast/balancer"
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 type balancerCommand struct {
@@ -46,7 +46,7 @@ func (c *balancerCommand) Run(ctx context.Context, s streams) error {
 	}
 	cfg.TLS = secure.config()
 	log.Info("front is up", "listen", listener.Addr().String(), "backends", cfg.Backends)
-	if err := announce(map[string]string{devcluster.AddressHTTP: listener.Addr().String()}); err != nil {
+	if err := announce(map[string]string{child.AddressHTTP: listener.Addr().String()}); err != nil {
 		return err
 	}
 	group, work := errgroup.WithContext(ctx)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
@@ -210,7 +211,7 @@ func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*
 	}
 	for _, n := range status.Nodes {
 		if n.Role == devcluster.RoleStore && where == "" {
-			where = "redis://" + n.Addresses[devcluster.AddressStore]
+			where = "redis://" + n.Addresses[child.AddressStore]
 		}
 	}
 	if where == "" {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 type logFlags struct {
@@ -85,11 +85,11 @@ func unspecified(address string) bool {
 
 // lifeline ties a supervised process to its supervisor. announce tells the supervisor our addresses.
 func lifeline(s streams) (announce func(addresses map[string]string) error) {
-	if !devcluster.Supervised() {
+	if !child.Supervised() {
 		return func(map[string]string) error { return nil }
 	}
-	devcluster.EndWithParent(s.in, func() { os.Exit(exitFailed) })
-	return func(addresses map[string]string) error { return devcluster.Announce(s.out, addresses) }
+	child.EndWithParent(s.in, func() { os.Exit(exitFailed) })
+	return func(addresses map[string]string) error { return child.Announce(s.out, addresses) }
 }
 
 // untilHangUp ends ctx when the terminal is closed, but under nohup.

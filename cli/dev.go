@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
@@ -69,16 +70,16 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 	}
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()
-	if devcluster.Supervised() { // by a test: standard output is the report's
+	if child.Supervised() { // by a test: standard output is the report's
 		o.Out = s.err
-		devcluster.EndWithParent(s.in, cancel)
+		child.EndWithParent(s.in, cancel)
 	} else {
 		devcluster.EndWithGoRun(ctx, cancel)
 	}
 	supervisor := devcluster.New(o)
-	if devcluster.Supervised() {
+	if child.Supervised() {
 		supervisor.OnReady(func(page string) error {
-			return devcluster.Announce(s.out, map[string]string{devcluster.AddressHTTP: page})
+			return child.Announce(s.out, map[string]string{child.AddressHTTP: page})
 		})
 	}
 	return supervisor.Run(ctx)

@@ -3,12 +3,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 // labCommands are missing in a binary built with the tag node.
@@ -20,6 +23,29 @@ type labCommands struct {
 	Store    storeCommand    `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 	Sentinel sentinelCommand `cmd:"" hidden:"" help:"Become a Sentinel that watches the store of a development cluster."`
 }
+
+// devCluster is a developmentCluster that a supervisor runs.
+type devCluster struct{ *devcluster.Client }
+
+// findDev returns this user's only development cluster, or that of the state file.
+func findDev(ctx context.Context, state string) (developmentCluster, error) {
+	dev, err := devcluster.Find(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	return devCluster{dev}, nil
+}
+
+func (c devCluster) page(ctx context.Context) (url string, err error) {
+	status, err := c.Status(ctx)
+	return status.Page, err
+}
+
+func (c devCluster) apiKeys() string { return keysText(c.Access()) }
+
+func keysText(of devcluster.Access) string { return of.Key + ":" + of.Secret }
+
+func keysOf(of devcluster.Access) (*access.Keyring, error) { return access.ParseKeyring(keysText(of)) }
 
 // spokenFor is the exit code of a command that ran elsewhere and has reported.
 func spokenFor(err error) (code int, ok bool) {

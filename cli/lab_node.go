@@ -2,7 +2,16 @@
 
 package cli
 
+import (
+	"context"
+	"errors"
+)
+
 // labCommands is empty in the binary of nodes.
 type labCommands struct{}
+
+var errNoLab = errors.New("this binary was built for nodes and knows no development cluster")
+
+func findDev(context.Context, string) (developmentCluster, error) { return nil, errNoLab }
 
 func spokenFor(error) (code int, ok bool) { return 0, false }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -20,6 +21,6 @@ func (c *sentinelCommand) Run(s streams) error {
 	}
 	announce := lifeline(s)
 	return devcluster.BecomeSentinel(c.Listen, c.Master, c.Dir, c.Name, func(address string) error {
-		return announce(map[string]string{devcluster.AddressSentinel: address})
+		return announce(map[string]string{child.AddressSentinel: address})
 	})
 }

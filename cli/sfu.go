@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu"
@@ -93,7 +93,7 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	}
 	log := c.logger(s.err, plan.name)
 	if s.own {
-		if err := setTimerSlack(c.TimerSlack, devcluster.Supervised()); err != nil {
+		if err := setTimerSlack(c.TimerSlack, child.Supervised()); err != nil {
 			log.Warn("the node costs more CPU than it need: the kernel does not let it have its timers late", "timer_slack", c.TimerSlack, "error", err)
 		}
 	}

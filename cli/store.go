@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -24,7 +25,7 @@ func (c *storeCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	c.logger(s.err, c.Name).Info("store is up", "listen", store.Address())
-	if err := announce(map[string]string{devcluster.AddressStore: store.Address()}); err != nil {
+	if err := announce(map[string]string{child.AddressStore: store.Address()}); err != nil {
 		return err
 	}
 	return store.Run(ctx)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -39,15 +38,11 @@ func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, er
 	if f.APIKeys != "" || f.APIKeysFile != "" {
 		return f.keyring()
 	}
-	dev, err := devcluster.Find(ctx, state)
+	dev, err := findDev(ctx, state)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys: none given, and %w", err)
 	}
-	return keysOf(dev.Access())
-}
-
-func keysOf(of devcluster.Access) (*access.Keyring, error) {
-	return access.ParseKeyring(of.Key + ":" + of.Secret)
+	return access.ParseKeyring(dev.apiKeys())
 }
 
 type devStateFlag struct {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/signaling/relay"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -235,10 +235,10 @@ func (t *turnNode) tell(addresses map[string]string) {
 		return
 	}
 	if at := addrOf(t.at.TCP); at != nil {
-		addresses[devcluster.AddressTURN] = at.String()
+		addresses[child.AddressTURN] = at.String()
 	}
 	if at := addrOf(t.at.TLS); at != nil {
-		addresses[devcluster.AddressTURNTLS] = at.String()
+		addresses[child.AddressTURNTLS] = at.String()
 	}
 }
 

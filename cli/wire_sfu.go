@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -165,12 +165,12 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 		return nil
 	}
 	addresses := map[string]string{
-		devcluster.AddressControl: n.control.Addr().String(),
-		devcluster.AddressMedia:   n.media.MediaAddress().String(),
-		devcluster.AddressGossip:  n.cluster.LocalAddr(),
+		child.AddressControl: n.control.Addr().String(),
+		child.AddressMedia:   n.media.MediaAddress().String(),
+		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
-	n.log.Info("media node is up", "control", addresses[devcluster.AddressControl],
-		"media", addresses[devcluster.AddressMedia], "gossip", addresses[devcluster.AddressGossip], "clients_are_told", n.media.MediaIPs())
+	n.log.Info("media node is up", "control", addresses[child.AddressControl],
+		"media", addresses[child.AddressMedia], "gossip", addresses[child.AddressGossip], "clients_are_told", n.media.MediaIPs())
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: no room can be opened here until it does (is --store right, is Redis running?)", "error", err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
@@ -102,7 +102,7 @@ func (n *signalingNode) join(ctx context.Context, c *signalingCommand, plan sign
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
 		Reports: n.cluster, MediaSockets: n.tried,
 	}
-	if killer := devcluster.NewKiller(); killer != nil {
+	if killer := child.NewKiller(); killer != nil {
 		parts.Killer = killer
 	}
 	if plan.config.ICEServers, parts.RelayCounters, err = n.joinTurn(c.turnFlags, self.HTTP, plan.key, guard); err != nil {
@@ -172,12 +172,12 @@ func (n *signalingNode) tell(ctx context.Context, announce func(map[string]strin
 		return nil
 	}
 	addresses := map[string]string{
-		devcluster.AddressHTTP:    n.listener.Addr().String(),
-		devcluster.AddressControl: n.control.Addr().String(),
-		devcluster.AddressGossip:  n.cluster.LocalAddr(),
+		child.AddressHTTP:    n.listener.Addr().String(),
+		child.AddressControl: n.control.Addr().String(),
+		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
 	n.turn.tell(addresses)
-	n.log.Info("signaling node is up", "listen", addresses[devcluster.AddressHTTP], "control", addresses[devcluster.AddressControl], "gossip", addresses[devcluster.AddressGossip])
+	n.log.Info("signaling node is up", "listen", addresses[child.AddressHTTP], "control", addresses[child.AddressControl], "gossip", addresses[child.AddressGossip])
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -56,7 +57,7 @@ func newReplay(t *testing.T) *replay {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.urls[name] = "http://" + node.Addresses[devcluster.AddressHTTP]
+			r.urls[name] = "http://" + node.Addresses[child.AddressHTTP]
 		}
 	})
 	if err := r.stage.keys.Replace(r.cluster.Access().Key + ":" + r.cluster.Access().Secret + "," + late); err != nil {

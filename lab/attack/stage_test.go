@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
@@ -74,7 +75,7 @@ func newStageOf(t *testing.T, nodes int, prepare func(*devcluster.Cluster), env 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, cluster: c, url: "http://" + node.Addresses[devcluster.AddressHTTP], keys: keys}
+	s := &stage{t: t, cluster: c, url: "http://" + node.Addresses[child.AddressHTTP], keys: keys}
 	s.begin()
 	return s
 }

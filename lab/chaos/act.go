@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
@@ -169,7 +170,7 @@ func blockControl(signaling int) act {
 			f := hosts.Fault{From: from[:min(signaling, len(from))]}
 			for _, n := range c.nodes(ctx, devcluster.RoleSFU) {
 				if n.Name == node {
-					address, _ := netip.ParseAddrPort(n.Addresses[devcluster.AddressControl]) // a cut of everything fails the verdicts
+					address, _ := netip.ParseAddrPort(n.Addresses[child.AddressControl]) // a cut of everything fails the verdicts
 					f.Port = address.Port()
 				}
 			}

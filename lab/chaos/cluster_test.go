@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
@@ -29,7 +30,7 @@ func startCluster(t *testing.T, o devcluster.Options) (*devcluster.Cluster, *red
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := redisstore.Open("redis://"+node.Addresses[devcluster.AddressStore], slog.New(slog.DiscardHandler))
+	store, err := redisstore.Open("redis://"+node.Addresses[child.AddressStore], slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
@@ -33,7 +34,7 @@ func (c *Chaos) haunt(ctx context.Context, w *World, at devcluster.Node) (vanish
 		p := &person{name: fmt.Sprintf("%sghost-%d-%d", c.prefix(), c.trialNumber, i+1)}
 		token, err := c.cluster.MessengerToken("", p.name, 0)
 		if err == nil {
-			p.peer, err = peer.New(peer.Options{URL: "http://" + at.Addresses[devcluster.AddressHTTP] + "/", Token: token, Stack: stack}, slog.New(slog.DiscardHandler))
+			p.peer, err = peer.New(peer.Options{URL: "http://" + at.Addresses[child.AddressHTTP] + "/", Token: token, Stack: stack}, slog.New(slog.DiscardHandler))
 		}
 		if err != nil {
 			vanish()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
@@ -244,7 +245,7 @@ func (c *crowd) correspond(ctx context.Context) error {
 	pages := []string{c.chaos.page, c.chaos.page, c.chaos.page}
 	if c.chaos.cluster.Supervised() {
 		for _, n := range c.chaos.nodes(ctx, devcluster.RoleSignaling) {
-			pages = append(pages, "http://"+n.Addresses[devcluster.AddressHTTP]+"/")
+			pages = append(pages, "http://"+n.Addresses[child.AddressHTTP]+"/")
 		}
 	}
 	for i, page := range pages {

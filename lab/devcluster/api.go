@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 const requestBytes = 64 << 10
@@ -60,7 +62,7 @@ func (s *Supervisor) handler() http.Handler {
 		s.Stop()
 	})
 	mux.HandleFunc("POST /nodes/{name}/kill", func(w http.ResponseWriter, r *http.Request) {
-		var body killRequest
+		var body child.KillRequest
 		if decode(w, r, &body) {
 			answer(w, struct{}{}, s.kill(r.Context(), r.PathValue("name"), body.Signal))
 		}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 // The embedded store's own commands. The first takes milliseconds, negative to step back.
@@ -63,13 +65,13 @@ func (c *Client) BreakStoreConnections(ctx context.Context) error {
 
 // SentinelClients counts the connections from the hosts of some nodes to a Sentinel, without those of other Sentinels.
 func (c *Client) SentinelClients(ctx context.Context, sentinel Node, of []Node) (int, error) {
-	said, err := askRedis(ctx, sentinel.Addresses[AddressSentinel], "CLIENT", "LIST")
+	said, err := askRedis(ctx, sentinel.Addresses[child.AddressSentinel], "CLIENT", "LIST")
 	if err != nil || len(said) != 1 {
 		return 0, fmt.Errorf("ask %s for its clients: %w", sentinel.Name, errors.Join(errReply, err))
 	}
 	var hosts []string
 	for _, n := range of {
-		host, _, _ := net.SplitHostPort(n.Addresses[AddressHTTP]) // a node without one has no host
+		host, _, _ := net.SplitHostPort(n.Addresses[child.AddressHTTP]) // a node without one has no host
 		hosts = append(hosts, host)
 	}
 	count := 0
@@ -90,7 +92,7 @@ func (c *Client) storeAddress(ctx context.Context) (string, error) {
 	}
 	for _, n := range status.Nodes {
 		if n.Role == RoleStore {
-			return n.Addresses[AddressStore], nil
+			return n.Addresses[child.AddressStore], nil
 		}
 	}
 	return "", fmt.Errorf("%w: store", ErrNoSuchNode)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 // Nodes is a cluster without a supervisor.
@@ -122,7 +123,7 @@ func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) erro
 	if c.nodes != nil {
 		return c.nodes.Kill(ctx, name, sig)
 	}
-	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)
+	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", child.KillRequest{Signal: sig}, nil)
 }
 
 // StartNode starts a dead node and waits until the cluster sees it. env (KEY=VALUE) is for this run.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 const startLimit = readyLimit + 2*reportLimit
@@ -72,7 +74,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("start the development cluster: %w\n%s", err, log.text())
 	}
-	c.page = "http://" + c.supervisor.report.Addresses[AddressHTTP] + "/"
+	c.page = "http://" + c.supervisor.report.Addresses[child.AddressHTTP] + "/"
 	c.Client, err = Find(ctx, state)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
@@ -171,8 +172,8 @@ func signalingComesBack(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.Addresses[AddressHTTP] != before.Addresses[AddressHTTP] {
-		t.Errorf("it moved from %s to %s", before.Addresses[AddressHTTP], after.Addresses[AddressHTTP])
+	if after.Addresses[child.AddressHTTP] != before.Addresses[child.AddressHTTP] {
+		t.Errorf("it moved from %s to %s", before.Addresses[child.AddressHTTP], after.Addresses[child.AddressHTTP])
 	}
 }
 

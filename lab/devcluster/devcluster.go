@@ -3,8 +3,6 @@
 // No child outlives its supervisor, and a dead node stays dead until somebody starts it.
 package devcluster
 
-import "syscall"
-
 // Role is what a child process does.
 type Role string
 
@@ -27,18 +25,6 @@ const (
 	StateDead     State = "dead"
 )
 
-// The keys of Node.Addresses.
-const (
-	AddressHTTP     = "http"
-	AddressTURN     = "turn"
-	AddressTURNTLS  = "turns"
-	AddressControl  = "control"
-	AddressMedia    = "media"
-	AddressGossip   = "gossip"
-	AddressStore    = "store"
-	AddressSentinel = "sentinel"
-)
-
 // Node is a child as the supervisor sees it.
 type Node struct {
 	Name      string            `json:"name"`
@@ -46,7 +32,7 @@ type Node struct {
 	State     State             `json:"state"`
 	Pid       int               `json:"pid"`
 	Starts    int               `json:"starts"`
-	Addresses map[string]string `json:"addresses,omitempty"` // host:port by kind
+	Addresses map[string]string `json:"addresses,omitempty"` // as child.Report has them
 	Ended     string            `json:"ended,omitempty"`     // the latest run's end
 }
 
@@ -67,11 +53,6 @@ type Access struct {
 	Secret string `json:"secret"`
 }
 
-type (
-	killRequest struct {
-		Signal syscall.Signal `json:"signal"`
-	}
-	startRequest struct {
-		Env []string `json:"env,omitempty"` // KEY=VALUE, for this run
-	}
-)
+type startRequest struct {
+	Env []string `json:"env,omitempty"` // KEY=VALUE, for this run
+}

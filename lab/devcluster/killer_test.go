@@ -3,6 +3,8 @@ package devcluster
 import (
 	"strings"
 	"testing"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 func TestOnlySignalingNodesOfALoopbackPageMayKill(t *testing.T) {
@@ -12,7 +14,7 @@ func TestOnlySignalingNodesOfALoopbackPageMayKill(t *testing.T) {
 	} {
 		s := New(Options{Listen: listen})
 		for _, role := range []Role{RoleSFU, RoleSignaling, RoleFront, RoleStore} {
-			told := strings.Contains(strings.Join(s.environment(role), "\n"), superviseTokenEnv)
+			told := strings.Contains(strings.Join(s.environment(role), "\n"), child.SupervisorTokenEnv)
 			if told != (want && role == RoleSignaling) {
 				t.Errorf("page on %q: %s is told: %t", listen, role, told)
 			}

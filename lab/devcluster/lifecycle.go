@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -79,7 +80,7 @@ func (s *Supervisor) startFront(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.page = "http://" + front.seen[AddressHTTP] + "/"
+	s.page = "http://" + front.seen[child.AddressHTTP] + "/"
 	return nil
 }
 
@@ -117,7 +118,7 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	}
 	defer s.watchers.Done()     // added by reserve: the end waits for this start
 	var moved map[string]string // guarded by s.mu
-	c.later = func(r Report) {
+	c.later = func(r child.Report) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if moved = r.Addresses; !m.pending {
@@ -165,13 +166,13 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 		if other.run == nil || !other.run.alive() {
 			continue
 		}
-		if gossip := other.seen[AddressGossip]; gossip != "" {
+		if gossip := other.seen[child.AddressGossip]; gossip != "" {
 			join = append(join, gossip)
 		}
 	}
 	for _, other := range s.members {
 		if other.role == RoleSignaling {
-			backends = append(backends, other.seen[AddressHTTP])
+			backends = append(backends, other.seen[child.AddressHTTP])
 		}
 	}
 	return m, command{
@@ -202,7 +203,7 @@ func (s *Supervisor) watched(role Role) []string {
 func (s *Supervisor) storeAddress() string {
 	for _, m := range s.members {
 		if m.role == RoleStore {
-			return m.seen[AddressStore]
+			return m.seen[child.AddressStore]
 		}
 	}
 	return ""
@@ -216,7 +217,7 @@ func (s *Supervisor) environment(role Role) []string {
 	}
 	var sentinels []string
 	for _, m := range s.members {
-		if address := m.seen[AddressSentinel]; address != "" {
+		if address := m.seen[child.AddressSentinel]; address != "" {
 			sentinels = append(sentinels, address)
 		}
 	}
@@ -230,9 +231,19 @@ func (s *Supervisor) environment(role Role) []string {
 		"HOLDFAST_STORE=" + store,
 	}
 	if role == RoleSignaling && loopbackPage(s.options.Listen) {
-		env = append(env, superviseEnv+"="+s.control, superviseTokenEnv+"="+s.secrets.control)
+		env = append(env, child.SupervisorEnv+"="+s.control, child.SupervisorTokenEnv+"="+s.secrets.control)
 	}
 	return env
+}
+
+// loopbackPage reports whether the page is served to this machine only, so that its button may kill media nodes. An empty address will be
+// loopback.
+func loopbackPage(listen string) bool {
+	if listen == "" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // After SIGKILL, kill waits for the end.

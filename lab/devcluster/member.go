@@ -7,6 +7,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 // member is one node over all runs. The supervisor's mutex guards it.
@@ -46,15 +48,15 @@ func (m *member) args(join, backends []string, o Options) []string {
 	common := []string{string(m.role), "--name", m.name, "--log-format", "json"}
 	switch m.role {
 	case RoleStore:
-		return append(common, "--listen", m.again(AddressStore, free))
+		return append(common, "--listen", m.again(child.AddressStore, free))
 	case RoleSentinel:
-		return append(common, "--listen", m.again(AddressSentinel, free))
+		return append(common, "--listen", m.again(child.AddressSentinel, free))
 	case RoleSFU:
-		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", m.again(AddressMedia, o.mediaListen(m.name))})
+		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", m.again(child.AddressMedia, o.mediaListen(m.name))})
 	case RoleSignaling:
-		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
+		return slices.Concat(common, gossip, []string{"--listen", m.again(child.AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
 	case RoleFront:
-		return slices.Concat(common, []string{"--listen", m.again(AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
+		return slices.Concat(common, []string{"--listen", m.again(child.AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
 	default:
 		return common
 	}

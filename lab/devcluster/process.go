@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/child"
 )
 
 // Starting usually takes a fraction of a second.
@@ -24,7 +26,7 @@ var errEndedEarly = errors.New("it ended before it was up")
 
 type process struct {
 	pid    int
-	report Report
+	report child.Report
 	cmd    *exec.Cmd
 	pipe   io.Closer     // closing it ends the child
 	ended  chan struct{} // closed when the process is gone
@@ -36,14 +38,14 @@ type command struct {
 	space  string // the network namespace; empty = ours
 	args   []string
 	env    []string
-	stderr io.Writer    // must not block for long
-	later  func(Report) // for every report after the first; may be nil
+	stderr io.Writer          // must not block for long
+	later  func(child.Report) // for every report after the first; may be nil
 }
 
 // launch waits for the report. After an error the returned process, if any, has ended.
 func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*process, error) {
 	cmd := exec.Command(c.binary, c.args...)
-	cmd.Env = append(append(foreignEnviron(), supervisedEnv+"=1"), c.env...)
+	cmd.Env = append(append(foreignEnviron(), child.SupervisedEnv+"=1"), c.env...)
 	cmd.Stderr = c.stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -59,7 +61,7 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
 	}
 	p := &process{pid: cmd.Process.Pid, cmd: cmd, pipe: stdin, ended: make(chan struct{})}
-	reports := make(chan Report, 1)
+	reports := make(chan child.Report, 1)
 	go p.wait(stdout, reports, c.later)
 	return p, p.awaitReport(ctx, reports, limit)
 }
@@ -71,7 +73,7 @@ func foreignEnviron() []string {
 
 // wait reads reports until the process ends. A node that begins anew within its process, with a higher boot id, reports once more,
 // because it listens at other ports.
-func (p *process) wait(stdout io.Reader, reports chan<- Report, later func(Report)) {
+func (p *process) wait(stdout io.Reader, reports chan<- child.Report, later func(child.Report)) {
 	defer close(p.ended)
 	first := true
 	for lines := bufio.NewReader(stdout); ; {
@@ -79,7 +81,7 @@ func (p *process) wait(stdout io.Reader, reports chan<- Report, later func(Repor
 		if err != nil {
 			break
 		}
-		var r Report
+		var r child.Report
 		switch {
 		case json.Unmarshal(line, &r) != nil:
 		case first:
@@ -97,7 +99,7 @@ func (p *process) wait(stdout io.Reader, reports chan<- Report, later func(Repor
 	p.pipe.Close()
 }
 
-func (p *process) awaitReport(ctx context.Context, reports <-chan Report, limit time.Duration) error {
+func (p *process) awaitReport(ctx context.Context, reports <-chan child.Report, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var err error

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
@@ -105,7 +106,7 @@ func running(status Status, role Role) []Node {
 }
 
 func ask(ctx context.Context, client *http.Client, n Node, path string) error {
-	if _, err := get(ctx, client, "http://"+n.Addresses[AddressHTTP]+path, ""); err != nil {
+	if _, err := get(ctx, client, "http://"+n.Addresses[child.AddressHTTP]+path, ""); err != nil {
 		return fmt.Errorf("%s: %w", n.Name, err)
 	}
 	return nil
@@ -116,7 +117,7 @@ func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, medi
 	if err != nil {
 		return err
 	}
-	body, err := get(ctx, client, "http://"+n.Addresses[AddressHTTP]+"/api/v1/nodes", token)
+	body, err := get(ctx, client, "http://"+n.Addresses[child.AddressHTTP]+"/api/v1/nodes", token)
 	if err == nil {
 		err = seesAll(body, media)
 	}
@@ -139,7 +140,7 @@ func seesAll(body []byte, media []Node) error {
 		seen[n.Node] = n.Control
 	}
 	for _, n := range media {
-		if seen[n.Name] != n.Addresses[AddressControl] {
+		if seen[n.Name] != n.Addresses[child.AddressControl] {
 			return fmt.Errorf("%w: it does not see %s", errNotYet, n.Name)
 		}
 	}

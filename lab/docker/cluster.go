@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -133,8 +134,8 @@ func (c *Cluster) Status(ctx context.Context) (devcluster.Status, error) {
 		}
 		if ip := one.address(); ip != "" {
 			n.Addresses = map[string]string{
-				devcluster.AddressControl: net.JoinHostPort(ip, strconv.Itoa(portControl)),
-				devcluster.AddressStore:   net.JoinHostPort(ip, strconv.Itoa(portStore)),
+				child.AddressControl: net.JoinHostPort(ip, strconv.Itoa(portControl)),
+				child.AddressStore:   net.JoinHostPort(ip, strconv.Itoa(portStore)),
 			}
 		}
 		status.Nodes = append(status.Nodes, n)

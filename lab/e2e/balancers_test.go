@@ -22,6 +22,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
@@ -235,7 +236,7 @@ func startHaproxy(t *testing.T, c *devcluster.Cluster) (address string, pid int)
 		if err != nil {
 			t.Fatal(err)
 		}
-		config += fmt.Sprintf("  server node%d %s\n", i, node.Addresses[devcluster.AddressHTTP])
+		config += fmt.Sprintf("  server node%d %s\n", i, node.Addresses[child.AddressHTTP])
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -108,7 +109,7 @@ func pins(t *testing.T, c *devcluster.Cluster) map[string]pin.Pin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := redisstore.Open("redis://"+node.Addresses[devcluster.AddressStore], quiet())
+	store, err := redisstore.Open("redis://"+node.Addresses[child.AddressStore], quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

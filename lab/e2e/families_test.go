@@ -5,6 +5,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
@@ -19,7 +20,7 @@ func TestCallsOverBothFamilies(t *testing.T) {
 	all := makeHosts(t)
 	haveIPv6(t, all, ":")
 	c, env := clusterOn(t, all, devcluster.Options{MediaHost: "::"}, func(h hosts.Host) (string, []string) { return h.IP, nil })
-	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
+	pages := addressesOf(t, c, child.AddressHTTP, "signaling-1", "signaling-2")
 	cl := clients{frontWithTLS(t, certFile, keyFile, pages), certFile, env}
 	for _, o := range []office{
 		{name: "both families", path: "host udp", filter: "meta mark 1 drop"},

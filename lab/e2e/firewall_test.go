@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
@@ -77,14 +78,14 @@ func clusterBehindTLS(t *testing.T, turnPort string) (c *devcluster.Cluster, cl 
 	t.Helper()
 	certFile, keyFile := trustedByBrowsers(t, browser.Path())
 	c, env := clusterOfHosts(t, certFile, keyFile, turnPort)
-	pages = addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
+	pages = addressesOf(t, c, child.AddressHTTP, "signaling-1", "signaling-2")
 	return c, clients{frontWithTLS(t, certFile, keyFile, pages), certFile, env}, pages
 }
 
 // turnAlone passes nothing to media nodes, and TURN over UDP.
 func turnAlone(t *testing.T, c *devcluster.Cluster) office {
 	t.Helper()
-	media := hostsOf(t, addressesOf(t, c, devcluster.AddressMedia, "sfu-1", "sfu-2", "sfu-3"))
+	media := hostsOf(t, addressesOf(t, c, child.AddressMedia, "sfu-1", "sfu-2", "sfu-3"))
 	return office{
 		name: "TURN alone", path: "relay udp",
 		filter: "udp dport " + turnPort + " accept; ip protocol udp drop; ip daddr { " + media + " } drop",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -30,7 +31,7 @@ func (l visitor) at(node string, first wire.Message) visitor {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.Conn, _, err = websocket.Dial(l.t.Context(), "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	l.Conn, _, err = websocket.Dial(l.t.Context(), "ws://"+n.Addresses[child.AddressHTTP]+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
 	if err != nil {
 		l.t.Fatal(err)
 	}

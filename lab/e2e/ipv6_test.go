@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -22,7 +23,7 @@ func TestCallsOverIPv6Only(t *testing.T) {
 	// The headless shell is given no camera: it hides its addresses behind mDNS names, which Chromium on Linux has by IPv4 only.
 	certFile, keyFile := trustedByBrowsers(t, browser.Whole())
 	c, restartEnv := clusterOfIPv6(t, certFile, keyFile)
-	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
+	pages := addressesOf(t, c, child.AddressHTTP, "signaling-1", "signaling-2")
 	secure := frontWithTLS(t, certFile, keyFile, pages)
 	relayed := fmt.Sprintf("ip6 nexthdr udp drop; tcp dport { %s, %s } accept; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages))
 	for _, o := range []office{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -183,7 +184,7 @@ func (p *post) moved(nodes ...string) (moved, users int) {
 		var answer struct {
 			Messages struct{ Moved, Users int }
 		}
-		if err := p.AdminAt(p.t.Context(), "http://"+n.Addresses[devcluster.AddressHTTP], "process", &answer); err != nil {
+		if err := p.AdminAt(p.t.Context(), "http://"+n.Addresses[child.AddressHTTP], "process", &answer); err != nil {
 			p.t.Fatal(err)
 		}
 		moved, users = moved+answer.Messages.Moved, users+answer.Messages.Users
@@ -200,7 +201,7 @@ func (p *post) know(living []string) {
 			if err != nil {
 				return err
 			}
-			nodes, err := p.NodesAt(p.t.Context(), "http://"+n.Addresses[devcluster.AddressHTTP]+"/")
+			nodes, err := p.NodesAt(p.t.Context(), "http://"+n.Addresses[child.AddressHTTP]+"/")
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -48,7 +49,7 @@ func TestCallsToMediaNodesBehindNAT(t *testing.T) {
 			})
 		}
 	}
-	pages := addressesOf(t, c, devcluster.AddressHTTP, "signaling-1", "signaling-2")
+	pages := addressesOf(t, c, child.AddressHTTP, "signaling-1", "signaling-2")
 	cl := clients{frontWithTLS(t, certFile, keyFile, pages), certFile, env}
 	o := office{name: "public addresses alone", path: "host udp 4", filter: "ip daddr { " + strings.Join(private, ", ") + " } drop"}
 	t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, cl) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -29,7 +30,7 @@ func connect(ctx context.Context, c *devcluster.Cluster, node, user string) (*we
 	if err != nil {
 		return nil, err
 	}
-	return connectAt(ctx, c, "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", user)
+	return connectAt(ctx, c, "ws://"+n.Addresses[child.AddressHTTP]+"/ws", user)
 }
 
 func connectAt(ctx context.Context, c *devcluster.Cluster, url, user string) (*websocket.Conn, error) {

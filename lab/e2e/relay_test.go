@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -271,7 +272,7 @@ func mediaOf(t *testing.T, c *devcluster.Cluster, node string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.Addresses[devcluster.AddressMedia]
+	return n.Addresses[child.AddressMedia]
 }
 
 func (r *relay) dropped() int {

@@ -16,6 +16,7 @@ import (
 	"github.com/pion/logging"
 	"github.com/pion/turn/v5"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	turnserver "github.com/holdfast-rtc/holdfast/signaling/relay"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -42,23 +43,23 @@ func TestTheRelayIsNoWayIn(t *testing.T) {
 		t.Helper()
 		var process struct{ Relay *turnserver.Counters }
 		process.Relay = &counters
-		if err := c.AdminAt(t.Context(), "http://"+signaling.Addresses[devcluster.AddressHTTP]+"/", "process", &process); err != nil {
+		if err := c.AdminAt(t.Context(), "http://"+signaling.Addresses[child.AddressHTTP]+"/", "process", &process); err != nil {
 			t.Fatal(err)
 		}
 		return counters
 	}
-	socket := netip.MustParseAddrPort(media.Addresses[devcluster.AddressMedia])
+	socket := netip.MustParseAddrPort(media.Addresses[child.AddressMedia])
 	refused := map[string]string{
 		"loopback": "127.0.0.1:" + portOf(t, socket.String()), "loopback of IPv6, mapped": "[::ffff:127.0.0.1]:80", "the cloud's metadata": "169.254.169.254:80", "another host": "192.0.2.7:443",
-		"the media node's control port": media.Addresses[devcluster.AddressControl], "the media node's gossip": media.Addresses[devcluster.AddressGossip],
-		"the signaling node's gossip": signaling.Addresses[devcluster.AddressGossip], "the signaling node's control port": signaling.Addresses[devcluster.AddressControl],
-		"the page": signaling.Addresses[devcluster.AddressHTTP], "the relay itself": signaling.Addresses[devcluster.AddressTURN], "the store": store.Addresses[devcluster.AddressStore],
+		"the media node's control port": media.Addresses[child.AddressControl], "the media node's gossip": media.Addresses[child.AddressGossip],
+		"the signaling node's gossip": signaling.Addresses[child.AddressGossip], "the signaling node's control port": signaling.Addresses[child.AddressControl],
+		"the page": signaling.Addresses[child.AddressHTTP], "the relay itself": signaling.Addresses[child.AddressTURN], "the store": store.Addresses[child.AddressStore],
 	}
 	for _, name := range []string{"control", "gossip"} { // on the very address that media may go to
 		refused["media address, "+name] = net.JoinHostPort(own, portOf(t, media.Addresses[name]))
 	}
 	for _, transport := range []string{"udp", "tcp"} {
-		relayed := allocated(t, signaling.Addresses[devcluster.AddressTURN], transport, given)
+		relayed := allocated(t, signaling.Addresses[child.AddressTURN], transport, given)
 		for what, address := range refused {
 			peer, err := netip.ParseAddrPort(address)
 			if err != nil {
@@ -90,7 +91,7 @@ func TestTheRelayIsNoWayIn(t *testing.T) {
 	}
 	t.Logf("%d addresses by two transports: %+v", len(refused), counted())
 	for range 140 {
-		client, conn := turnClient(t, signaling.Addresses[devcluster.AddressTURN], "tcp", given)
+		client, conn := turnClient(t, signaling.Addresses[child.AddressTURN], "tcp", given)
 		if relayed, err := client.Allocate(); err != nil {
 			_ = conn.Close()
 		} else {

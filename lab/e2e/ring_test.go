@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -36,7 +37,7 @@ func atNode(t *testing.T, c *devcluster.Cluster, node string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "http://" + n.Addresses[devcluster.AddressHTTP]
+	return "http://" + n.Addresses[child.AddressHTTP]
 }
 
 // TestRinging: a person in a call rings another who is on the start page of another signaling node; all that may become of it.

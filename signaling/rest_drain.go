@@ -69,18 +69,23 @@ type drainAnswer struct {
 
 func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.drain(r)
-	if fault, ok := errors.AsType[*drainFault](err); ok {
-		if fault.Retryable {
-			w.Header().Set("Retry-After", "1")
-		}
-		writeJSON(w, fault.status, fault.restFault)
-		return
-	}
 	if err != nil {
-		writeFault(w, err)
+		writeDrainFault(w, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, answer)
+}
+
+func writeDrainFault(w http.ResponseWriter, err error) {
+	fault, ok := errors.AsType[*drainFault](err)
+	if !ok {
+		writeFault(w, err)
+		return
+	}
+	if fault.Retryable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, fault.status, fault.restFault)
 }
 
 func (s *Server) drain(r *http.Request) (drainAnswer, error) {

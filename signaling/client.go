@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -27,7 +29,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.socket.send(faultOf(next.err))
 		return ending{}, false
 	}
-	if (s.inNoRoom() || s.waits()) && !roomless(next.message) {
+	if (s.inNoRoom() || s.line.waits()) && !roomless(next.message) {
 		s.socket.send(faultOf(errInNoRoom))
 		return ending{}, false
 	}
@@ -50,7 +52,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		}
 		s.known.mute(m.Source, m.Muted)
 		s.known.unsaid[m.Source] = s.link == nil
-		s.seat.shown.Store(s.shows())
+		s.seat.shown.Store(s.known.shows(s.who))
 		s.say(muteMessage(m.Source, m.Muted))
 	case *wire.Say:
 		s.chat(m)
@@ -63,10 +65,10 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	case *wire.AskICEServers:
 		s.giveICEServers()
 	case *wire.Ping:
-		s.logPath(m.Path)
+		logPath(s.log, s.server.pathLogs, m.Path, s.pin.Node)
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:
-		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.keepPlace(ctx, m)}, true
+		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.line.keepPlace(ctx, m)}, true
 	default:
 		if err := s.grantRequest(ctx, m); err != nil {
 			s.socket.send(faultOf(err))
@@ -80,12 +82,12 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 	case *wire.Rename:
 		return s.rename(m)
 	case *wire.Watch:
-		return s.watch(m)
+		return s.watching.watch(s.who, s.person(), m)
 	case *wire.Received:
-		s.received(m)
+		s.mail.received(m)
 		return nil
 	case *wire.SendMessage:
-		s.message(m)
+		s.mail.submit(s.who, s.person(), s.known.roster, m)
 		return nil
 	case *wire.Hand, *wire.React:
 		return s.express(m)
@@ -114,7 +116,7 @@ func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, 
 			return how, done
 		}
 	}
-	s.server.panics.Strike(s.strikeName())
+	s.server.panics.Strike(strikeName(s.who))
 	return s.broke(caught, "a client's message broke its handling: session closed"), true
 }
 
@@ -229,50 +231,50 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 		return errFlood
 	}
 	room := s.who.Room
+	order := func() error {
+		now, err := s.server.doors.Order(ctx, room, o)
+		if err == nil {
+			s.socket.send(door.Message(now))
+		}
+		return err
+	}
 	if o.Deed != waitlist.Look {
-		return s.orderAt(ctx, room, o)
+		return order()
 	}
 	s.work(func() {
-		if err := s.orderAt(ctx, room, o); err != nil {
+		if err := order(); err != nil {
 			s.socket.send(faultOf(err))
 		}
 	})
 	return nil
 }
 
-func (s *session) orderAt(ctx context.Context, room ring.RoomID, o waitlist.Order) error {
-	now, err := s.server.doors.Order(ctx, room, o)
-	if err == nil {
-		s.socket.send(door.Message(now))
-	}
-	return err
-}
-
-func (s *session) iceServers() wire.ICEServers {
-	if s.server.config.ICEServers == nil {
+// iceServers are a session's, with credentials that end with a connection test.
+func (c *Config) iceServers(who access.Session) wire.ICEServers {
+	if c.ICEServers == nil {
 		return wire.ICEServers{}
 	}
-	servers, life := s.server.config.ICEServers(s.relaySession(), s.ends(), time.Now())
+	servers, life := c.ICEServers(relaySession(who), endsOf(who), time.Now())
 	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
 }
 
 // relaySession is one for all joins of an identity, whose limits it has. Relays log it; it does not show who that is.
-func (s *session) relaySession() string {
-	sum := sha256.Sum256([]byte(s.strikeName()))
+func relaySession(who access.Session) string {
+	sum := sha256.Sum256([]byte(strikeName(who)))
 	return hex.EncodeToString(sum[:8])
 }
 
 func (s *session) giveICEServers() {
-	servers := s.iceServers()
+	servers := s.server.config.iceServers(s.who)
 	s.socket.send(&servers)
 }
 
 // logPath logs the way of a client's media. Clients tell at once what is not UDP, and once that there is none.
-func (s *session) logPath(path *wire.MediaPath) {
+func logPath(log *slog.Logger, limit *loglimit.Limiter, path *wire.MediaPath, node ring.NodeID) {
 	if path == nil {
 		return
 	}
-	unlogged, ok := s.server.pathLogs.Next()
+	unlogged, ok := limit.Next()
 	if !ok {
 		return
 	}
@@ -280,7 +282,7 @@ func (s *session) logPath(path *wire.MediaPath) {
 	if path.Way == "" {
 		says = "client's media finds no way to its node"
 	}
-	s.log.Info(says, "way", path.Way, "udp", answered(path.UDP), "tcp", answered(path.TCP), "turn", answered(path.TURN), "node", s.pin.Node, "unlogged", unlogged)
+	log.Info(says, "way", path.Way, "udp", answered(path.UDP), "tcp", answered(path.TCP), "turn", answered(path.TURN), "node", node, "unlogged", unlogged)
 }
 
 func answered(by *bool) string {

@@ -1,9 +1,11 @@
 package signaling
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"net/url"
 	"path"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -161,4 +164,10 @@ func CheckOrigins(patterns []string) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// pause waits before another try, with jitter, so that clients get out of step. It returns false when ctx ended.
+func (c *Config) pause(ctx context.Context, tries int) bool {
+	pause := min(c.RetryBase<<min(tries, 16), c.RetryMax)
+	return backoff.Sleep(ctx, pause/2+rand.N(pause/2+1))
 }

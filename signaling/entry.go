@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
@@ -14,7 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
-	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -30,11 +28,11 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	switch m := first.(type) {
 	case *wire.Join:
 		s.who, err = s.server.admit(m)
-		s.queue.wanted = m.Wait
+		s.line.wanted = m.Wait
 	case *wire.Resume:
 		attempt = m.Attempt
 		s.who, err = s.server.readmit(m)
-		s.resumes = true
+		s.resumes, s.line.resumes = true, true
 	case *wire.Connect:
 		s.who, err = s.server.connect(m)
 	default:
@@ -47,18 +45,22 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return err
 	}
 	s.admitted = true
-	s.expire()
+	if ends := endsOf(s.who); !ends.IsZero() {
+		s.over = time.After(time.Until(ends))
+	}
 	s.server.sockets.Add(1)
 	s.socket.admit()
-	if s.server.panics.Refuses(s.strikeName()) {
+	if s.server.panics.Refuses(strikeName(s.who)) {
 		return errStruck
 	}
 	if !s.server.limits.Attempt(s.person()) {
 		return errTooOften
 	}
-	if err := s.spend(); err != nil {
+	by := s.person()
+	if err := s.server.limits.Join(by); err != nil {
 		return err
 	}
+	s.counted = &by
 	if s.inNoRoom() {
 		s.beginInNoRoom()
 		return nil
@@ -67,7 +69,8 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return errCutOff
 	}
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
-	if err = s.enterRoom(ctx, attempt); err != nil && s.mayWait(ctx, err) {
+	s.line.log = s.log
+	if err = s.enterRoom(ctx, attempt); err != nil && s.line.mayWait(ctx, err, s.expect()) {
 		return nil
 	}
 	return err
@@ -79,12 +82,12 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err != nil {
 		return err
 	}
-	if s.queue.unasked && !link.Attached.GetResumed() && !link.Attached.GetWasHere() {
+	if s.line.unasked && !link.Attached.GetResumed() && !link.Attached.GetWasHere() {
 		// An older node takes in whoever attaches. It gets no Leave, which would take a place away that the person may have.
 		link.Close()
 		return orchestrator.ErrStoreUnavailable
 	}
-	s.queue.passed = s.queue.passed || s.queue.unasked // the media node knows the person
+	s.line.passed = s.line.passed || s.line.unasked // the media node knows the person
 	failpoint.Hit("open.after")
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
 	s.setRoster(link.Attached.GetRoster())
@@ -94,7 +97,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	// enter posts a higher pin, so that the client hears of the session before the restart.
 	s.seat.room = s.who.Room
 	s.server.hub.Enter(&s.seat, link.Pin)
-	s.appear()
+	s.watching.appear(s.who)
 	if err := s.greet(s.resumes); err != nil {
 		return err
 	}
@@ -102,22 +105,12 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 		s.followGrant(s.who.CanModerate) // the token may be from before the latest change
 	}
 	s.setLimited(link.Attached.GetLimited())
-	s.openMessages()
+	s.mail.open(s.who, s.resumes)
 	if s.unjudged {
 		s.judge(ctx)
 	}
 	s.log.Info("session begins", "identity", s.who.Identity, "node", s.pin.Node, "epoch", s.pin.Fence.Epoch,
 		"attempt", attempt, "media_alive", link.Attached.GetResumed())
-	return nil
-}
-
-// spend counts join and socket.
-func (s *session) spend() error {
-	by := s.person()
-	if err := s.server.limits.Join(by); err != nil {
-		return err
-	}
-	s.counted = &by
 	return nil
 }
 
@@ -140,14 +133,14 @@ func (s *session) greet(resumed bool) error {
 		s.socket.send(&wire.Resumed{
 			Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
 			Slots: wireSlots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
-			Silenced: s.heedSilenced(), ICEServers: s.iceServers(),
+			Silenced: s.known.heedSilenced(s.who.Peer), ICEServers: s.server.config.iceServers(s.who),
 		})
 		return nil
 	}
 	s.socket.send(&wire.Joined{
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
 		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
-		ICEServers:  s.iceServers(),
+		ICEServers:  s.server.config.iceServers(s.who),
 		Permissions: permissionsOf(s.who),
 	})
 	return nil
@@ -201,7 +194,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 	} else {
 		verdict <- nil
 	}
-	p, err := s.place(ctx, opening.Expect)
+	p, err := s.line.enter(ctx, opening.Expect)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +218,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, errTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
-	opening.OnlyIfHere = s.queue.unasked
+	opening.OnlyIfHere = s.line.unasked
 	for tries := 0; ; tries++ {
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)
@@ -240,92 +233,20 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		if err != nil {
 			return nil, err
 		}
-		opening.OnlyIfHere = s.queue.unasked
+		opening.OnlyIfHere = s.line.unasked
 		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
 			s.server.hub.Found(s.who.Room, p, pin.Fence{})
 			continue
 		}
-		if !s.pause(ctx, tries) {
+		if !s.server.config.pause(ctx, tries) {
 			return nil, failure
 		}
 	}
 }
 
 var errNoRoom = errors.New("the room is not open, and the token does not allow opening it (roomCreate)")
-
-func (s *session) knowsNoCap() bool {
-	return s.who.MaxParticipants <= 0 && s.server.config.MaxParticipants <= 0
-}
-
-func (s *session) ownCap() int {
-	if s.who.MaxParticipants > 0 {
-		return s.who.MaxParticipants
-	}
-	return waitlist.NoCap
-}
-
-// Rooms without a cap and the hidden need no door.
-func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
-	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
-		p, err := s.server.hub.Place(ctx, s.who.Room, expect)
-		if !errors.Is(err, waitlist.ErrDoor) {
-			return p, err
-		}
-		if s.queue.passed || s.who.Hidden {
-			return p, nil
-		}
-	}
-	p, err := s.pass(ctx, expect, 0)
-	if s.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
-		s.queue.unasked = true
-		return throughDoor(s.server.hub.Place(ctx, s.who.Room, expect))
-	}
-	return p, err
-}
-
-// throughDoor is for who is in the room.
-func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
-	if errors.Is(err, waitlist.ErrDoor) {
-		return p, nil
-	}
-	return p, err
-}
-
-// pass asks the door. hold keeps everybody out for that time.
-func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
-	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
-	defer cancel()
-	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
-		Identity: s.who.Identity, Peer: s.who.Peer, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
-		Ticket: s.queue.ticket, Hold: hold,
-	})
-	// A store that does not answer takes nobody's place in the line.
-	if _, waits := errors.AsType[*waitlist.WaitError](err); waits || answer.Outcome != waitlist.Refused {
-		s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
-	}
-	s.queue.passed = err == nil
-	s.queue.unasked = s.queue.unasked && err != nil
-	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
-		detached := context.WithoutCancel(ctx)
-		s.work(func() { s.server.doors.AskOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
-	}
-	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
-		detached := context.WithoutCancel(ctx)
-		s.work(func() {
-			s.server.doors.Do(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity, Peer: s.who.Peer})
-		})
-	}
-	wait, refused := errors.AsType[*waitlist.WaitError](err)
-	switch {
-	case refused && wait.Answer.Outcome == waitlist.Refused && wait.Answer.Place.Reason == waitlist.Settling:
-		return pin.Pin{}, fmt.Errorf("%w: the door of the room is settling", orchestrator.ErrStoreUnavailable)
-	case refused && s.resumes:
-		return pin.Pin{}, errors.Join(errResumeExpired, err)
-	}
-	return p, err
-}
 
 // Less than the budget of a join, which goes on without an answer.
 const standsLimit = 2 * time.Second
@@ -336,7 +257,7 @@ func (s *session) mayEnter(ctx context.Context, spent error) error {
 	if spent == nil && !create {
 		return nil
 	}
-	open, err := s.stands(ctx)
+	open, err := stands(ctx, s.server.parts.Store, s.who.Room)
 	switch {
 	case spent != nil && err == nil && !open:
 		return spent
@@ -354,10 +275,10 @@ func (s *session) mayEnter(ctx context.Context, spent error) error {
 }
 
 // stands reports whether the room has a pin.
-func (s *session) stands(ctx context.Context) (stands bool, err error) {
+func stands(ctx context.Context, store Store, room ring.RoomID) (stands bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, standsLimit)
 	defer cancel()
-	err = s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
+	err = store.Pins(ctx, []ring.RoomID{room}, func(pin.Holding) error {
 		stands = true
 		return nil
 	})
@@ -365,10 +286,31 @@ func (s *session) stands(ctx context.Context) (stands bool, err error) {
 }
 
 func (s *session) beginInNoRoom() {
-	s.roomless = &endings.Connection{Who: s.who, End: s.tryExpel}
+	s.roomless = &endings.Connection{Who: s.who, End: func(verdict error) bool {
+		select {
+		case s.verdicts <- verdict:
+			return true
+		default:
+			return false
+		}
+	}}
 	s.server.endings.Watch(s.roomless)
-	s.appear()
-	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: s.mayMessage()})
-	s.openMessages()
+	s.watching.appear(s.who)
+	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: messageScope(s.who) != ""})
+	s.mail.open(s.who, s.resumes)
 	s.log.Info("connection in no room begins", "identity", s.who.Identity)
+}
+
+// heard enters the room when the line lets the person in.
+func (s *session) heard(ctx context.Context, word waitlist.Word) (ending, bool) {
+	enter, away := s.line.heard(ctx, word, s.expect())
+	if away {
+		return s.bye(errTurnedAway)
+	}
+	if enter {
+		if err := s.enterRoom(ctx, 1); err != nil && !s.line.mayWait(ctx, err, s.expect()) {
+			return s.refuse(err), true
+		}
+	}
+	return ending{}, false
 }

@@ -189,7 +189,7 @@ func (s *Server) shed(ctx context.Context, asker *readiness.Asker, excess int, n
 		return 0
 	}
 	sent = s.hosted.end(most, errShed, func(one *session) bool {
-		return !one.waiting.Load() && now.Sub(one.began) >= shedAfter
+		return !one.line.waiting.Load() && now.Sub(one.began) >= shedAfter
 	})
 	if sent > 0 {
 		s.log.Info("clients sent to signaling nodes with fewer", "clients", sent, "excess", excess)

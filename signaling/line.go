@@ -3,9 +3,17 @@ package signaling
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -21,8 +29,20 @@ const (
 
 var errTurnedAway = errors.New("somebody who runs this room turned this person away")
 
-// queue is a session's part in the line.
-type queue struct {
+// line is a session's way through the door of its room, and its place in the line before it. A room without a cap has no door. The session's
+// loop owns it, but for waiting.
+type line struct {
+	placer Placer
+	hub    *hub.Hub
+	doors  *door.Doors
+	store  Doors
+	usual  int            // cap of rooms whose tokens name none; 0: no cap
+	work   func(f func()) // beside the session's loop
+	socket *socket
+	log    *slog.Logger
+	who    *access.Session // the session's own: a rename changes it
+
+	resumes bool
 	wanted  bool // the client would wait
 	passed  bool // the door let the person in
 	unasked bool // a resume whose question the store did not answer: only a media node that knows the person lets it in
@@ -32,28 +52,30 @@ type queue struct {
 	here    *waitlist.Member // nil unless waiting
 	words   chan waitlist.Word
 
+	waiting atomic.Bool // stands in the line; any goroutine may read it
+
 	placeNext  time.Time // without headroom
 	placePause time.Duration
 }
 
-func (s *session) waits() bool { return s.queue.here != nil }
+func (l *line) waits() bool { return l.here != nil }
 
 // mayWait: the person stands in line, or the cluster has no headroom.
-func (s *session) mayWait(ctx context.Context, err error) bool {
-	if !s.queue.wanted || s.resumes || s.who.Hidden {
+func (l *line) mayWait(ctx context.Context, err error, expect headroom.Room) bool {
+	if !l.wanted || l.resumes || l.who.Hidden {
 		return false
 	}
 	if lacksHeadroom(err) {
-		s.queue.placePause = min(max(2*s.queue.placePause, placeEvery), placeEveryMax)
-		s.queue.placeNext = time.Now().Add(s.queue.placePause)
-		_, err = s.pass(ctx, s.expect(), 2*s.queue.placePause)
+		l.placePause = min(max(2*l.placePause, placeEvery), placeEveryMax)
+		l.placeNext = time.Now().Add(l.placePause)
+		_, err = l.pass(ctx, expect, 2*l.placePause)
 	}
 	wait, stands := errors.AsType[*waitlist.WaitError](err)
 	if !stands || wait.Answer.Outcome != waitlist.Waiting {
 		return false
 	}
-	if !s.waits() {
-		words := s.queue.words
+	if !l.waits() {
+		words := l.words
 		tell := func(w waitlist.Word) {
 			select { // the latest counts
 			case <-words:
@@ -61,14 +83,14 @@ func (s *session) mayWait(ctx context.Context, err error) bool {
 			}
 			words <- w
 		}
-		s.queue.here = &waitlist.Member{
-			Room: s.who.Room, Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Tell: tell,
+		l.here = &waitlist.Member{
+			Room: l.who.Room, Identity: l.who.Identity, Cap: l.ownCap(), Usual: l.usual, Tell: tell,
 		}
-		s.waiting.Store(true)
-		s.server.doors.Wait(s.queue.here, s.queue.place)
-		s.log.Info("somebody waits", "identity", s.who.Identity, "position", s.queue.place.Position, "reason", s.queue.place.Reason)
+		l.waiting.Store(true)
+		l.doors.Wait(l.here, l.place)
+		l.log.Info("somebody waits", "identity", l.who.Identity, "position", l.place.Position, "reason", l.place.Reason)
 	}
-	s.tellPlace(s.queue.place)
+	l.tellPlace(l.place)
 	return true
 }
 
@@ -81,7 +103,7 @@ func isWait(err error) bool {
 	return is
 }
 
-func (s *session) tellPlace(p waitlist.Place) {
+func (l *line) tellPlace(p waitlist.Place) {
 	if p.Reason == waitlist.Settling {
 		p.Reason = waitlist.Full
 	}
@@ -89,88 +111,154 @@ func (s *session) tellPlace(p waitlist.Place) {
 	if p.Reason == waitlist.Full {
 		m.EstimateMs = p.Pace.Estimate(p.Position).Milliseconds()
 	}
-	if m.Position != s.queue.told.Position || m.Reason != s.queue.told.Reason {
-		s.queue.told = *m
-		s.socket.send(m)
+	if m.Position != l.told.Position || m.Reason != l.told.Reason {
+		l.told = *m
+		l.socket.send(m)
 	}
 }
 
-func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
+// heard takes a word of the line. enter: the door let the person in. away: somebody turned the person away.
+func (l *line) heard(ctx context.Context, w waitlist.Word, expect headroom.Room) (enter, away bool) {
 	switch {
-	case !s.waits():
+	case !l.waits():
 	case w.Code == waitlist.TurnedAway:
-		s.quit(ctx, false)
-		return s.bye(errTurnedAway)
+		l.quit(ctx, false)
+		return false, true
 	// Who is let in makes the reservation its own. Else the store forgot the line or who is in the room, or was away: the ticket
 	// finds the place.
 	case w.Code == waitlist.LetIn, w.Code == waitlist.Gone:
-		_, err := s.pass(ctx, s.expect(), 0)
+		_, err := l.pass(ctx, expect, 0)
 		if err == nil {
-			return s.enterAfterWaiting(ctx)
+			l.quit(ctx, false)
+			return true, false
 		}
-		s.mayWait(ctx, err)
-	case w.Code == 1 && w.Place.Reason == waitlist.NoCapacity && !time.Now().Before(s.queue.placeNext):
-		s.tryPlacing(ctx)
-		s.tellPlace(w.Place)
+		l.mayWait(ctx, err, expect)
+	case w.Code == 1 && w.Place.Reason == waitlist.NoCapacity && !time.Now().Before(l.placeNext):
+		l.tryPlacing(ctx, expect)
+		l.tellPlace(w.Place)
 	default:
-		s.queue.place = w.Place
-		s.tellPlace(w.Place)
+		l.place = w.Place
+		l.tellPlace(w.Place)
 	}
-	return ending{}, false
+	return false, false
 }
 
 // Only the first in line tries: others would add load.
-func (s *session) tryPlacing(ctx context.Context) {
+func (l *line) tryPlacing(ctx context.Context, expect headroom.Room) {
 	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
 	defer cancel()
-	_, err := throughDoor(s.server.hub.Place(limited, s.who.Room, s.expect()))
+	_, err := throughDoor(l.hub.Place(limited, l.who.Room, expect))
 	switch {
 	case err == nil:
-		s.server.doors.Do(limited, s.who.Room, waitlist.Order{Deed: waitlist.Open})
+		l.doors.Do(limited, l.who.Room, waitlist.Order{Deed: waitlist.Open})
 	case lacksHeadroom(err):
-		s.mayWait(limited, err)
+		l.mayWait(limited, err, expect)
 	default:
-		s.queue.placeNext = time.Now().Add(placeEvery)
+		l.placeNext = time.Now().Add(placeEvery)
 	}
-}
-
-func (s *session) enterAfterWaiting(ctx context.Context) (ending, bool) {
-	s.quit(ctx, false)
-	if err := s.enterRoom(ctx, 1); err != nil && !s.mayWait(ctx, err) {
-		return s.refuse(err), true
-	}
-	return ending{}, false
 }
 
 // quit gives up a leaver's place, and else keeps it for a while.
-func (s *session) quit(ctx context.Context, leaves bool) {
-	if !s.waits() {
+func (l *line) quit(ctx context.Context, leaves bool) {
+	if !l.waits() {
 		return
 	}
-	last := s.server.doors.Unwait(s.queue.here)
-	s.waiting.Store(false)
-	s.queue.here, s.queue.told = nil, wire.Waiting{}
+	last := l.doors.Unwait(l.here)
+	l.waiting.Store(false)
+	l.here, l.told = nil, wire.Waiting{}
 	select {
-	case <-s.queue.words:
+	case <-l.words:
 	default:
 	}
 	if leaves && last {
 		detached := context.WithoutCancel(ctx)
-		s.work(func() {
-			s.server.doors.Do(detached, s.who.Room, waitlist.Order{Deed: waitlist.Quit, Identity: s.who.Identity})
+		l.work(func() {
+			l.doors.Do(detached, l.who.Room, waitlist.Order{Deed: waitlist.Quit, Identity: l.who.Identity})
 		})
 	}
 }
 
 // keepPlace precedes a leave by a person who may come back. It returns false if the place is not kept: then a Leave would give it
 // away, while the media node keeps for its grace time whoever only goes silent.
-func (s *session) keepPlace(ctx context.Context, m *wire.Leave) bool {
-	if !m.Back || !s.queue.passed {
+func (l *line) keepPlace(ctx context.Context, m *wire.Leave) bool {
+	if !m.Back || !l.passed {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
 	// A store that forgot who is in the room answers, and keeps nothing.
-	door, err := s.server.parts.Doors.Door(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
+	door, err := l.store.Door(ctx, l.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: l.who.Identity})
 	return err == nil && door.Done
+}
+
+func (l *line) ownCap() int {
+	if l.who.MaxParticipants > 0 {
+		return l.who.MaxParticipants
+	}
+	return waitlist.NoCap
+}
+
+func (l *line) knowsNoCap() bool {
+	return l.who.MaxParticipants <= 0 && l.usual <= 0
+}
+
+// enter returns the pin of the room once its door lets the person in. Rooms without a cap and hidden people need no door.
+func (l *line) enter(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
+	if l.passed || l.who.Hidden || l.knowsNoCap() {
+		p, err := l.hub.Place(ctx, l.who.Room, expect)
+		if !errors.Is(err, waitlist.ErrDoor) {
+			return p, err
+		}
+		if l.passed || l.who.Hidden {
+			return p, nil
+		}
+	}
+	p, err := l.pass(ctx, expect, 0)
+	if l.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		l.unasked = true
+		return throughDoor(l.hub.Place(ctx, l.who.Room, expect))
+	}
+	return p, err
+}
+
+// throughDoor is for who is in the room.
+func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
+	if errors.Is(err, waitlist.ErrDoor) {
+		return p, nil
+	}
+	return p, err
+}
+
+// pass asks the door. hold keeps everybody out for that time.
+func (l *line) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
+	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
+	defer cancel()
+	p, answer, err := l.placer.Enter(limited, l.who.Room, expect, waitlist.Entry{
+		Identity: l.who.Identity, Peer: l.who.Peer, Name: l.who.Name, Cap: l.ownCap(), Usual: l.usual, Host: l.who.CanModerate, Wait: l.wanted && !l.resumes,
+		Ticket: l.ticket, Hold: hold,
+	})
+	// A store that does not answer takes nobody's place in the line.
+	if _, waits := errors.AsType[*waitlist.WaitError](err); waits || answer.Outcome != waitlist.Refused {
+		l.ticket, l.place = answer.Ticket, answer.Place
+	}
+	l.passed = err == nil
+	l.unasked = l.unasked && err != nil
+	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
+		detached := context.WithoutCancel(ctx)
+		l.work(func() { l.doors.AskOwner(detached, waitlist.Owed{Room: l.who.Room, Pin: answer.Owing}) })
+	}
+	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		detached := context.WithoutCancel(ctx)
+		l.work(func() {
+			l.doors.Do(detached, l.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: l.who.Identity, Peer: l.who.Peer})
+		})
+	}
+	wait, refused := errors.AsType[*waitlist.WaitError](err)
+	switch {
+	case refused && wait.Answer.Outcome == waitlist.Refused && wait.Answer.Place.Reason == waitlist.Settling:
+		return pin.Pin{}, fmt.Errorf("%w: the door of the room is settling", orchestrator.ErrStoreUnavailable)
+	case refused && l.resumes:
+		return pin.Pin{}, errors.Join(errResumeExpired, err)
+	}
+	return p, err
 }

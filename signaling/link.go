@@ -3,11 +3,9 @@ package signaling
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -27,7 +25,7 @@ type reached struct {
 var errElsewhere = errors.New("the room is elsewhere")
 
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
-	s.seat.shown.Store(s.shows())
+	s.seat.shown.Store(s.known.shows(s.who))
 	o := &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{
@@ -35,8 +33,8 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen), ScreenAudio: s.known.shares(wire.SourceScreenAudio),
-			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.own().GetGrantJudgedUnixMs(),
-			HandRaisedUnixMs: s.own().GetHandRaisedUnixMs(), Silenced: s.stillSilenced(),
+			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.known.of(s.who.Peer).GetGrantJudgedUnixMs(),
+			HandRaisedUnixMs: s.known.of(s.who.Peer).GetHandRaisedUnixMs(), Silenced: s.known.stillSilenced(s.who.Peer),
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
 		Expect: s.expect(), Path: s.known.path,
@@ -88,7 +86,7 @@ func (s *session) reach(ctx context.Context) {
 				told = true
 				s.socket.send(faultOf(why))
 			}
-			if errors.Is(why, errElsewhere) || !s.pause(ctx, tries) {
+			if errors.Is(why, errElsewhere) || !s.server.config.pause(ctx, tries) {
 				break
 			}
 		}
@@ -142,7 +140,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 		case refused.Code == control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
 		case refused.Code == control.Refusal_REFUSAL_NOT_HERE:
-			return s.pass(ctx, expect, 0) // only the door can let this person in
+			return s.line.pass(ctx, expect, 0) // only the door can let this person in
 		}
 		if !refused.Current.IsZero() {
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
@@ -164,13 +162,6 @@ func final(err error) bool {
 	default:
 		return false
 	}
-}
-
-// Jitter keeps clients out of step. pause is false when ctx ended.
-func (s *session) pause(ctx context.Context, tries int) bool {
-	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
-	pause = pause/2 + rand.N(pause/2+1)
-	return backoff.Sleep(ctx, pause)
 }
 
 // repeat makes up for what say loses.
@@ -229,10 +220,10 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	epoch := s.pin.Fence.Epoch
 	switch e := event.GetEvent().(type) {
 	case *control.PeerEvent_Answer:
-		s.answered(e.Answer.GetOfferId())
+		s.known.answered(e.Answer.GetOfferId())
 		s.socket.send(&wire.Answer{ID: e.Answer.GetOfferId(), SDP: e.Answer.GetSdp(), Placement: s.placement()})
 	case *control.PeerEvent_OfferRejected:
-		s.answered(e.OfferRejected.GetOfferId())
+		s.known.answered(e.OfferRejected.GetOfferId())
 		code := wire.CodeBadOffer
 		if e.OfferRejected.GetNodeFault() {
 			code = wire.CodeInternal
@@ -242,12 +233,12 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.known.slots = e.Slots.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Lacks: wireLacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
-		before := s.own().GetModerator()
+		before := s.known.of(s.who.Peer).GetModerator()
 		s.setRoster(e.Roster.GetPeers())
 		s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
 		s.followGrant(before)
 	case *control.PeerEvent_RosterChange:
-		before := s.own().GetModerator()
+		before := s.known.of(s.who.Peer).GetModerator()
 		s.known.change(e.RosterChange)
 		s.setRoster(s.known.roster)
 		s.socket.send(rosterChange(e.RosterChange, epoch, event.GetSeq()))
@@ -300,12 +291,6 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)
 	}
 	return ending{}, false
-}
-
-func (s *session) answered(id string) {
-	if s.known.unanswered != nil && s.known.unanswered.ID == id {
-		s.known.unanswered = nil
-	}
 }
 
 func rosterChange(c *control.RosterChange, epoch, seq uint64) wire.Message {

@@ -40,7 +40,13 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		seat:   seat{socket: socket, moves: make(chan pin.Pin, 1)}, reached: make(chan reached), drop: func() {},
-		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1), queue: queue{words: make(chan waitlist.Word, 1)},
+		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1),
+		mail:     mail{messages: s.parts.Messages, limits: s.limits, socket: socket},
+		watching: watching{tracker: s.parts.Presence, limits: s.limits, socket: socket},
+	}
+	one.line = &line{
+		placer: s.parts.Placer, hub: s.hub, doors: s.doors, store: s.parts.Doors, usual: s.config.MaxParticipants,
+		work: one.work, socket: socket, log: s.log, who: &one.who, words: make(chan waitlist.Word, 1),
 	}
 	select {
 	case s.upgraded <- one:

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -27,24 +28,30 @@ func messageScope(who access.Session) wire.Scope {
 	}
 }
 
-func (s *session) mayMessage() bool { return messageScope(s.who) != "" }
-
-func (s *session) openMessages() {
-	if s.unseen() {
-		return
-	}
-	s.mail = &messaging.Client{
-		User: messaging.UserID(s.who.Identity), Room: string(s.who.Room), Resumed: s.resumes,
-		Hand: func(m messaging.Message) { s.socket.send(userMessage(m)) },
-		Tell: func(status messaging.Status) { s.socket.send(messageState(status)) },
-	}
-	s.server.parts.Messages.Open(s.mail)
+// mail is a session's part in direct messages. The session's loop owns it.
+type mail struct {
+	messages Messenger
+	limits   *limits.Limits
+	socket   *socket
+	client   *messaging.Client // nil before open, and for people whom nobody sees
 }
 
-func (s *session) closeMessages() {
-	if s.mail != nil {
-		s.server.parts.Messages.Close(s.mail)
-		s.mail = nil
+func (m *mail) open(who access.Session, resumed bool) {
+	if unseen(who) {
+		return
+	}
+	m.client = &messaging.Client{
+		User: messaging.UserID(who.Identity), Room: string(who.Room), Resumed: resumed,
+		Hand: func(message messaging.Message) { m.socket.send(userMessage(message)) },
+		Tell: func(status messaging.Status) { m.socket.send(messageState(status)) },
+	}
+	m.messages.Open(m.client)
+}
+
+func (m *mail) close() {
+	if m.client != nil {
+		m.messages.Close(m.client)
+		m.client = nil
 	}
 }
 
@@ -58,50 +65,52 @@ func messageState(status messaging.Status) *wire.MessageState {
 	return &wire.MessageState{To: string(status.To), Stream: status.Stream, Seq: status.Seq, State: string(status.State)}
 }
 
-func (s *session) message(m *wire.SendMessage) {
-	scope := messageScope(s.who)
+// submit passes a message on to each of its receivers, and tells the client what becomes of it. A session that may write inside its room
+// only reaches the people of the roster.
+func (m *mail) submit(who access.Session, by limits.Person, roster []*control.Peer, message *wire.SendMessage) {
+	scope := messageScope(who)
 	out := messaging.Message{
-		From: messaging.UserID(s.who.Identity), Name: s.who.Name, Stream: m.Stream, Seq: m.Seq, Kind: string(m.Kind), Body: m.Body,
+		From: messaging.UserID(who.Identity), Name: who.Name, Stream: message.Stream, Seq: message.Seq, Kind: string(message.Kind), Body: message.Body,
 		At: time.Now().UnixMilli(),
 	}
 	if scope == wire.ScopeRoom {
-		out.Room = string(s.who.Room)
+		out.Room = string(who.Room)
 	}
-	seen := make(map[string]bool, len(m.To))
-	for _, to := range m.To {
+	seen := make(map[string]bool, len(message.To))
+	for _, to := range message.To {
 		if seen[to] {
 			continue
 		}
 		seen[to] = true
 		var err error
 		switch {
-		case scope == "" || s.mail == nil:
+		case scope == "" || m.client == nil:
 			err = errNoMessages
-		case !s.server.limits.Direct(s.person()):
+		case !m.limits.Direct(by):
 			err = errFlood
-		case scope == wire.ScopeRoom && !s.meets(to):
+		case scope == wire.ScopeRoom && !meets(roster, to):
 			// Without a word of who is elsewhere.
-			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: string(messaging.StateOffline)})
+			m.socket.send(&wire.MessageState{To: to, Stream: message.Stream, Seq: message.Seq, State: string(messaging.StateOffline)})
 		default:
-			err = s.server.parts.Messages.Submit(s.mail, messaging.UserID(to), out)
+			err = m.messages.Submit(m.client, messaging.UserID(to), out)
 		}
 		if err != nil {
 			fault := faultOf(err)
-			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: "refused", Code: fault.Code, Message: fault.Message})
+			m.socket.send(&wire.MessageState{To: to, Stream: message.Stream, Seq: message.Seq, State: "refused", Code: fault.Code, Message: fault.Message})
 		}
 	}
 }
 
 // meets: the client was told of the user by the roster.
-func (s *session) meets(user string) bool {
-	return slices.ContainsFunc(s.known.roster, func(p *control.Peer) bool { return p.GetIdentity() == user })
+func meets(roster []*control.Peer, user string) bool {
+	return slices.ContainsFunc(roster, func(p *control.Peer) bool { return p.GetIdentity() == user })
 }
 
-func (s *session) received(m *wire.Received) {
-	if s.mail == nil {
+func (m *mail) received(marks *wire.Received) {
+	if m.client == nil {
 		return
 	}
-	for _, mark := range m.UpTo {
-		s.server.parts.Messages.Received(s.mail, messaging.UserID(mark.From), mark.Stream, mark.Seq)
+	for _, mark := range marks.UpTo {
+		m.messages.Received(m.client, messaging.UserID(mark.From), mark.Stream, mark.Seq)
 	}
 }

@@ -2,11 +2,15 @@ package signaling
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -22,8 +26,10 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 		return
 	}
 	live := s.server.hub.CameLive(s.who.Room, to.Fence)
-	if live {
-		s.setLinkAside()
+	if live && s.link != nil {
+		s.former.end()
+		s.former = formerLink{link: s.link, drop: s.drop}
+		s.link, s.drop = nil, func() {}
 	}
 	s.dropLink()
 	s.pin, s.cameLive = to, live
@@ -55,7 +61,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.log.Info("session ended by its node", "error", r.err)
 		return s.bye(r.err)
 	}
-	alive, moderated := r.link.Attached.GetResumed(), s.own().GetModerator()
+	alive, moderated := r.link.Attached.GetResumed(), s.known.of(s.who.Peer).GetModerator()
 	s.link = r.link
 	if s.told != s.pin.Boot { // else the same process, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
@@ -77,7 +83,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
 	}
 	s.followGrant(moderated)
-	for _, source := range s.heedSilenced() {
+	for _, source := range s.known.heedSilenced(s.who.Peer) {
 		s.silenced(source, "")
 	}
 	clear(s.known.unsaid)
@@ -110,7 +116,7 @@ func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(muteMessage(source, muted))
 	}
-	if own := s.own(); own != nil && own.GetName() != s.who.Name {
+	if own := s.known.of(s.who.Peer); own != nil && own.GetName() != s.who.Name {
 		s.say(renameMessage(s.who.Name))
 	}
 	if s.known.hand != nil {
@@ -138,28 +144,24 @@ func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	s.server.hub.MovedLive(ctx, s.who.Room, to)
 }
 
-// setLinkAside keeps the link to the former node of a live move: chat lines that it took are in transit.
-func (s *session) setLinkAside() {
-	if s.link == nil {
-		return
-	}
-	s.dropFormerLink()
-	s.former, s.dropFormer = s.link, s.drop
-	s.link, s.drop = nil, func() {}
+// formerLink is the link to the former node of a live move, until it ends: chat lines that the node took are still on their way.
+type formerLink struct {
+	link *sfulink.Link // nil without a live move
+	drop context.CancelFunc
 }
 
-func (s *session) dropFormerLink() {
-	if s.former != nil {
-		s.dropFormer()
-		s.former.Close()
-		s.former = nil
+func (f *formerLink) end() {
+	if f.link != nil {
+		f.drop()
+		f.link.Close()
+		f.link = nil
 	}
 }
 
 // tellLate tells what the former node of a live move still says: of the chat only, since the new node says all else.
 func (s *session) tellLate(event *control.PeerEvent, ok bool) {
 	if !ok {
-		s.dropFormerLink()
+		s.former.end()
 		return
 	}
 	line := event.GetChat()
@@ -168,7 +170,7 @@ func (s *session) tellLate(event *control.PeerEvent, ok bool) {
 	}
 	epoch := s.pin.Fence.Epoch
 	if s.told != s.pin.Boot { // the client does not know of the move
-		epoch = s.former.Pin.Fence.Epoch
+		epoch = s.former.link.Pin.Fence.Epoch
 	}
 	s.socket.send(wireChat(line, epoch))
 }
@@ -179,7 +181,7 @@ func (s *session) migrated(m *wire.Migrated) {
 		return
 	}
 	s.server.hub.Arrived(&s.seat, s.pin.Boot)
-	s.logMigrated(m)
+	s.migrations.log(s.log, s.server.pathLogs, m, s.pin.Node)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
 	if knows && (m.How == wire.HowLive || s.cameLive) {
@@ -198,17 +200,17 @@ type migrations struct {
 	told  int
 }
 
-func (s *session) logMigrated(m *wire.Migrated) {
-	if s.migrations.epoch != m.Epoch {
-		s.migrations = migrations{epoch: m.Epoch}
+func (n *migrations) log(log *slog.Logger, limit *loglimit.Limiter, m *wire.Migrated, node ring.NodeID) {
+	if n.epoch != m.Epoch {
+		*n = migrations{epoch: m.Epoch}
 	}
-	s.migrations.told++
+	n.told++
 	unlogged, ok := 0, true
-	if s.migrations.told > migratedLogs {
-		unlogged, ok = s.server.pathLogs.Next()
+	if n.told > migratedLogs {
+		unlogged, ok = limit.Next()
 	}
 	if ok {
-		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost),
-			"first_lost", m.Lost[:min(len(m.Lost), lostLogged)], "epoch", m.Epoch, "node", s.pin.Node, "unlogged", unlogged)
+		log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost),
+			"first_lost", m.Lost[:min(len(m.Lost), lostLogged)], "epoch", m.Epoch, "node", node, "unlogged", unlogged)
 	}
 }

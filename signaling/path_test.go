@@ -12,13 +12,13 @@ import (
 
 func TestTheWayOfMediaIsLogged(t *testing.T) {
 	var said bytes.Buffer
-	s := &session{server: &Server{pathLogs: loglimit.New(0, 3)}, log: slog.New(slog.NewTextHandler(&said, nil))}
+	log, limit := slog.New(slog.NewTextHandler(&said, nil)), loglimit.New(0, 3)
 	yes, no := true, false
-	s.logPath(nil)
-	s.logPath(&wire.MediaPath{Way: wire.WayTCP, UDP: &no, TCP: &yes})
-	s.logPath(&wire.MediaPath{UDP: &no, TURN: &no})
+	logPath(log, limit, nil, "sfu-1")
+	logPath(log, limit, &wire.MediaPath{Way: wire.WayTCP, UDP: &no, TCP: &yes}, "sfu-1")
+	logPath(log, limit, &wire.MediaPath{UDP: &no, TURN: &no}, "sfu-1")
 	for range 10 {
-		s.logPath(&wire.MediaPath{Way: wire.WayUDP, UDP: &yes})
+		logPath(log, limit, &wire.MediaPath{Way: wire.WayUDP, UDP: &yes}, "sfu-1")
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	wants := []string{

@@ -110,9 +110,10 @@ func (m *memory) shares(source wire.Source) bool {
 	return said && !muted
 }
 
-func (s *session) shows() bool {
-	camera := !s.known.muted[wire.SourceCamera] && mayPublish(s.who, wire.SourceCamera)
-	return camera || s.known.shares(wire.SourceScreen)
+// shows reports whether the others see a camera or a screen of the person.
+func (m *memory) shows(who access.Session) bool {
+	camera := !m.muted[wire.SourceCamera] && mayPublish(who, wire.SourceCamera)
+	return camera || m.shares(wire.SourceScreen)
 }
 
 func (m *memory) mute(source wire.Source, muted bool) {
@@ -157,10 +158,10 @@ func permissionsOf(who access.Session) wire.Permissions {
 
 // The room's node decides a session's grant, and what a moderator muted. Resume tokens and `repeat` follow it.
 
-// own is nil if it is unknown.
-func (s *session) own() *control.Peer {
-	for _, p := range s.known.roster {
-		if p.GetId() == s.who.Peer {
+// of is the roster's row of a peer, or nil.
+func (m *memory) of(peer string) *control.Peer {
+	for _, p := range m.roster {
+		if p.GetId() == peer {
 			return p
 		}
 	}
@@ -169,7 +170,7 @@ func (s *session) own() *control.Peer {
 
 // followGrant tells the client of a changed grant.
 func (s *session) followGrant(before bool) {
-	now := s.own().GetModerator()
+	now := s.known.of(s.who.Peer).GetModerator()
 	if now == before || now == s.who.CanModerate {
 		return
 	}
@@ -187,15 +188,15 @@ func (s *session) silenced(source wire.Source, by string) {
 		return
 	}
 	s.known.mute(source, true)
-	s.seat.shown.Store(s.shows())
+	s.seat.shown.Store(s.known.shows(s.who))
 	s.socket.send(&wire.MutedBy{Source: source, By: by, Epoch: s.pin.Fence.Epoch})
 }
 
 // heedSilenced is what a moderator muted without a link, unless the client unmuted it since.
-func (s *session) heedSilenced() (sources []wire.Source) {
-	for _, source := range sourcesOf(s.own().GetSilenced()) {
-		if !s.known.muted[source] && !s.known.unsaid[source] {
-			s.known.mute(source, true)
+func (m *memory) heedSilenced(peer string) (sources []wire.Source) {
+	for _, source := range sourcesOf(m.of(peer).GetSilenced()) {
+		if !m.muted[source] && !m.unsaid[source] {
+			m.mute(source, true)
 			sources = append(sources, source)
 		}
 	}
@@ -203,9 +204,9 @@ func (s *session) heedSilenced() (sources []wire.Source) {
 }
 
 // stillSilenced leaves out what the client has unmuted.
-func (s *session) stillSilenced() (set uint32) {
-	for _, source := range sourcesOf(s.own().GetSilenced()) {
-		if s.known.muted[source] {
+func (m *memory) stillSilenced(peer string) (set uint32) {
+	for _, source := range sourcesOf(m.of(peer).GetSilenced()) {
+		if m.muted[source] {
 			set |= uint32(bitOf(source))
 		}
 	}
@@ -219,4 +220,11 @@ func sourcesOf(set uint32) (sources []wire.Source) {
 		}
 	}
 	return sources
+}
+
+// answered forgets the offer that has an answer.
+func (m *memory) answered(id string) {
+	if m.unanswered != nil && m.unanswered.ID == id {
+		m.unanswered = nil
+	}
 }

@@ -8,18 +8,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
-	"github.com/holdfast-rtc/holdfast/orchestrator"
-	"github.com/holdfast-rtc/holdfast/people/messaging"
-	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
@@ -59,27 +54,31 @@ type session struct {
 	drop  context.CancelFunc // ends the link or attempt
 	known memory
 
-	former     *sfulink.Link // of a live move, until it ends
-	dropFormer context.CancelFunc
+	former formerLink
 
 	unreserved bool       // this identity opens many rooms
 	told       pin.BootID // whose media the client has, or goes to
 	cameLive   bool       // to the present pin, by a live move
 	migrations migrations
 
-	present *presence.Held    // nil without a session, and for the hidden
-	mail    *messaging.Client // the same
-	watcher *presence.Watcher // nil until the client watches
+	mail     mail
+	watching watching
 
-	queue   queue
-	waiting atomic.Bool // in a line; shed reads it
-	began   time.Time
+	line  *line
+	began time.Time
 }
 
 func (s *session) live(hosted context.Context) {
 	ctx, end := context.WithCancelCause(hosted)
 	defer end(nil)
-	defer s.giveBack()
+	defer func() {
+		if s.admitted {
+			s.server.sockets.Add(-1)
+		}
+		if s.counted != nil {
+			s.server.limits.Leave(*s.counted)
+		}
+	}()
 	s.socket.tcp.DropBy(func() { end(errCrowded) })
 	s.socket.start(ctx, end)
 	s.server.hosted.add(s)
@@ -94,16 +93,7 @@ func (s *session) live(hosted context.Context) {
 	end(nil) // ends the remaining workers
 	s.socket.close(how)
 	if s.link == nil && !s.pin.IsZero() && (how.leave || how.expelled) {
-		s.takeOut(hosted)
-	}
-}
-
-func (s *session) giveBack() {
-	if s.admitted {
-		s.server.sockets.Add(-1)
-	}
-	if s.counted != nil {
-		s.server.limits.Leave(*s.counted)
+		s.server.moderation.TakeOut(hosted, s.who.Room, s.who.Peer, s.pin)
 	}
 }
 
@@ -123,7 +113,7 @@ func (s *session) runOrBreak(run func() ending) (how ending) {
 }
 
 func (s *session) run(ctx context.Context) ending {
-	first, err := s.first(ctx)
+	first, err := s.socket.first(ctx)
 	if err == nil {
 		err = s.begin(ctx, first)
 	}
@@ -151,35 +141,13 @@ func (s *session) run(ctx context.Context) ending {
 	}
 }
 
-func (s *session) first(ctx context.Context) (wire.Message, error) {
-	limit := time.NewTimer(s.server.config.FirstMessageLimit)
-	defer limit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-limit.C:
-			return nil, errNoFirst
-		case next, ok := <-s.socket.in:
-			if !ok {
-				return nil, errLost
-			}
-			if ping, ok := next.message.(*wire.Ping); ok {
-				s.socket.send(&wire.Pong{T: ping.T})
-				continue
-			}
-			return next.message, next.err
-		}
-	}
-}
-
 func (s *session) turn(ctx context.Context) (ending, bool) {
 	var events, late <-chan *control.PeerEvent // nil without a link
 	if s.link != nil {
 		events = s.link.Events()
 	}
-	if s.former != nil {
-		late = s.former.Events()
+	if s.former.link != nil {
+		late = s.former.link.Events()
 	}
 	select {
 	case <-ctx.Done():
@@ -204,7 +172,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		return s.expel(verdict)
 	case <-s.over:
 		return s.expel(access.ErrExpired)
-	case word := <-s.queue.words:
+	case word := <-s.line.words:
 		return s.heard(ctx, word)
 	case <-s.renew:
 		if s.told != "" { // else it has none yet
@@ -273,10 +241,10 @@ func (s *session) bye(err error) (ending, bool) {
 }
 
 func (s *session) part(ctx context.Context, how ending) {
-	s.closeMessages()
-	s.disappear(how.leave || how.expelled)
-	waited := s.waits()
-	s.quit(ctx, how.leave)
+	s.mail.close()
+	s.watching.disappear(how.leave || how.expelled)
+	waited := s.line.waits()
+	s.line.quit(ctx, how.leave)
 	s.server.hub.Leave(&s.seat)
 	s.server.endings.Forget(s.roomless)
 	s.unjudge()
@@ -288,7 +256,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")
 	}
-	s.dropFormerLink()
+	s.former.end()
 	s.drop()
 	if s.link != nil {
 		s.link.Close()
@@ -316,7 +284,8 @@ func (s *session) work(f func()) {
 	})
 }
 
-func (s *session) strikeName() string { return s.who.Key + "\x00" + s.who.Identity }
+// strikeName is whom a panic is counted for.
+func strikeName(who access.Session) string { return who.Key + "\x00" + who.Identity }
 
 // person is whom the node's limits count.
 func (s *session) person() limits.Person {
@@ -325,19 +294,12 @@ func (s *session) person() limits.Person {
 
 func (s *session) inNoRoom() bool { return s.who.Room == "" }
 
-// ends is when all that a connection test made is over; zero for other sessions.
-func (s *session) ends() time.Time {
-	if !s.who.Check {
+// endsOf is when all that a connection test made is over; zero for other sessions.
+func endsOf(who access.Session) time.Time {
+	if !who.Check {
 		return time.Time{}
 	}
-	return time.Unix(s.who.Until, 0)
-}
-
-// expire has the session's loop end it at that time.
-func (s *session) expire() {
-	if ends := s.ends(); !ends.IsZero() {
-		s.over = time.After(time.Until(ends))
-	}
+	return time.Unix(who.Until, 0)
 }
 
 // judge asks until the store answers.
@@ -358,21 +320,11 @@ func (s *session) judge(ctx context.Context) {
 				}
 				return
 			}
-			if !s.pause(ctx, tries) {
+			if !s.server.config.pause(ctx, tries) {
 				return
 			}
 		}
 	})
-}
-
-// tryExpel skips a busy session until the next check.
-func (s *session) tryExpel(verdict error) (done bool) {
-	select {
-	case s.verdicts <- verdict:
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *session) expel(verdict error) (ending, bool) {
@@ -380,39 +332,6 @@ func (s *session) expel(verdict error) (ending, bool) {
 	how, done := s.bye(verdict)
 	how.expelled = true
 	return how, done
-}
-
-const (
-	takeOutFirst = 100 * time.Millisecond
-	takeOutLimit = 5 * time.Second // a death, and a move
-)
-
-// takeOut tells the room's node of who left without a link: the others' sessions have it expect everybody.
-func (s *session) takeOut(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, takeOutLimit)
-	defer cancel()
-	at, request := s.pin, &control.RemoveRequest{Room: string(s.who.Room), Peer: s.who.Peer}
-	for wait := (backoff.Backoff{First: takeOutFirst, Most: time.Second}); ; {
-		if p, err := s.server.moderation.Pin(ctx, s.who.Room); err == nil {
-			at = p
-		} else if errors.Is(err, orchestrator.ErrNoPin) {
-			return
-		}
-		if s.takenOut(ctx, at, request) || !backoff.Sleep(ctx, wait.Next()) {
-			return
-		}
-	}
-}
-
-func (s *session) takenOut(ctx context.Context, at pin.Pin, request *control.RemoveRequest) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // the node may be dead
-	defer cancel()
-	client, err := s.server.parts.Pool.Client(at.Control)
-	if err != nil {
-		return false
-	}
-	reply, err := client.Remove(ctx, request)
-	return err == nil && len(reply.GetRemoved()) > 0
 }
 
 func newPeerID() string {

@@ -241,3 +241,26 @@ func (k *socket) bear() {
 		k.end(errBroke)
 	}
 }
+
+// first waits for the first message that is no ping.
+func (k *socket) first(ctx context.Context) (wire.Message, error) {
+	limit := time.NewTimer(k.config.FirstMessageLimit)
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-limit.C:
+			return nil, errNoFirst
+		case next, ok := <-k.in:
+			if !ok {
+				return nil, errLost
+			}
+			if ping, ok := next.message.(*wire.Ping); ok {
+				k.send(&wire.Pong{T: ping.T})
+				continue
+			}
+			return next.message, next.err
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 type silentPlacer struct{ Placer }
@@ -20,14 +21,12 @@ func (silentPlacer) Enter(context.Context, ring.RoomID, headroom.Room, waitlist.
 
 // A store that has forgotten the line, and then does not answer, does not send anybody to its end.
 func TestTicketOutlivesASilentStore(t *testing.T) {
-	server := &Server{}
-	server.parts.Placer = silentPlacer{}
-	s := &session{server: server, log: slog.New(slog.DiscardHandler)}
-	s.queue.wanted, s.queue.ticket = true, 42
-	s.queue.place = waitlist.Place{Position: 1, Reason: waitlist.Full}
-	s.queue.here = &waitlist.Member{}
-	s.heard(t.Context(), waitlist.Word{Code: waitlist.Gone})
-	if s.queue.ticket != 42 || s.queue.place.Position != 1 {
-		t.Errorf("the ticket is %d, the place %+v", s.queue.ticket, s.queue.place)
+	l := &line{placer: silentPlacer{}, who: &access.Session{}, log: slog.New(slog.DiscardHandler)}
+	l.wanted, l.ticket = true, 42
+	l.place = waitlist.Place{Position: 1, Reason: waitlist.Full}
+	l.here = &waitlist.Member{}
+	l.heard(t.Context(), waitlist.Word{Code: waitlist.Gone}, headroom.Room{})
+	if l.ticket != 42 || l.place.Position != 1 {
+		t.Errorf("the ticket is %d, the place %+v", l.ticket, l.place)
 	}
 }

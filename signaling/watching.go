@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/people/presence"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -14,44 +16,52 @@ var (
 	errManyWatches = errors.New("this identity or address changes whom it watches too often")
 )
 
-// The hidden, and who tests a connection, are not online and get no messages.
-func (s *session) unseen() bool { return s.who.Hidden || s.who.Check }
+// watching is a session's part in who is online: its own presence, and whom it watches. The session's loop owns it.
+type watching struct {
+	tracker *presence.Tracker
+	limits  *limits.Limits
+	socket  *socket
+	present *presence.Held    // nil before appear, and for people whom nobody sees
+	watcher *presence.Watcher // nil until the client watches
+}
 
-func (s *session) appear() {
-	if s.unseen() {
+// The hidden, and who tests a connection, are not online and get no messages.
+func unseen(who access.Session) bool { return who.Hidden || who.Check }
+
+func (w *watching) appear(who access.Session) {
+	if unseen(who) {
 		return
 	}
-	s.present = s.server.parts.Presence.Add(presence.Lease{
-		User: s.who.Identity, Conn: s.who.Peer, Room: s.who.Room, Since: time.UnixMilli(s.who.Began),
+	w.present = w.tracker.Add(presence.Lease{
+		User: who.Identity, Conn: who.Peer, Room: who.Room, Since: time.UnixMilli(who.Began),
 	})
 }
 
 // Without a leave the lease lapses unless the client resumes.
-func (s *session) disappear(left bool) {
-	tracker := s.server.parts.Presence
-	if s.watcher != nil {
-		_ = tracker.Watch(s.watcher, nil) // watching nobody is never refused
+func (w *watching) disappear(left bool) {
+	if w.watcher != nil {
+		_ = w.tracker.Watch(w.watcher, nil) // watching nobody is never refused
 	}
 	switch {
-	case s.present == nil:
+	case w.present == nil:
 	case left:
-		tracker.Remove(s.present)
+		w.tracker.Remove(w.present)
 	default:
-		tracker.Drop(s.present)
+		w.tracker.Drop(w.present)
 	}
 }
 
-func (s *session) watch(m *wire.Watch) error {
-	if !s.who.CanWatch {
+func (w *watching) watch(who access.Session, by limits.Person, m *wire.Watch) error {
+	if !who.CanWatch {
 		return errNoWatch
 	}
-	if !s.server.limits.Watch(s.person()) {
+	if !w.limits.Watch(by) {
 		return errManyWatches
 	}
-	if s.watcher == nil {
-		s.watcher = presence.NewWatcher(s.strikeName(), func(list []presence.Status) { s.socket.send(presenceMessage(list)) })
+	if w.watcher == nil {
+		w.watcher = presence.NewWatcher(strikeName(who), func(list []presence.Status) { w.socket.send(presenceMessage(list)) })
 	}
-	if err := s.server.parts.Presence.Watch(s.watcher, m.Users); err != nil {
+	if err := w.tracker.Watch(w.watcher, m.Users); err != nil {
 		return fmt.Errorf("%w: %w", errManyWatches, err)
 	}
 	return nil

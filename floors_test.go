@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"sfu"},
 	{"sfu/share"},
 	{"sfu/forward"},
-	{"sfu/forward/parse"},
+	{"sfu/forward/parse", "sfu/forward/rtptime"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
 	{"control", "people/roster"},

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
+
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
@@ -108,8 +110,8 @@ func TestReportsKeepPictureAndSoundTogether(t *testing.T) {
 		for i := range 90 {
 			theirs := time.Now().Add(-1000 * time.Hour)
 			if i%30 == 10 {
-				mic.layer.SenderReport(ntpTime(theirs), mic.timestamp, time.Now())
-				cam.layer.SenderReport(ntpTime(theirs), cam.timestamp, time.Now())
+				mic.layer.SenderReport(rtptime.NTP(theirs), mic.timestamp, time.Now())
+				cam.layer.SenderReport(rtptime.NTP(theirs), cam.timestamp, time.Now())
 			}
 			mic.say(50)
 			pictures = append(pictures, cam.timestamp)

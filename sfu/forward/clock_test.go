@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pion/rtp"
-
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
+
+	"github.com/pion/rtp"
 )
 
 // byHand is a room whose loop is the test: packets arrive when it says, also by a wall clock that somebody has set. A bubble's times
@@ -54,7 +55,7 @@ func (h byHand) push(l *Layer, sequence uint16, timestamp uint32, arrived time.T
 
 // report lets alice's sender report arrive. Her clock is the one that nobody sets.
 func (h byHand) report(l *Layer, timestamp uint32, sent, arrived time.Time) {
-	l.SenderReport(ntpTime(sent), timestamp, arrived)
+	l.SenderReport(rtptime.NTP(sent), timestamp, arrived)
 	h.settle()
 }
 
@@ -140,7 +141,7 @@ func TestASetWallClockIsNoRoundTrip(t *testing.T) {
 		r := NewRoom(Config{}, slog.New(slog.DiscardHandler))
 		sent := time.Now()
 		arrived := testkit.WithWallMoved(t, sent.Add(150*time.Millisecond), step)
-		rtt, ok := r.RoundTrip(arrived, uint32(ntpTime(r.wall.at(sent))>>16), 65536/10) // 0.1 s at the client
+		rtt, ok := r.RoundTrip(arrived, uint32(rtptime.NTP(r.wall.At(sent))>>16), 65536/10) // 0.1 s at the client
 		if !ok || (rtt-50*time.Millisecond).Abs() > time.Millisecond {
 			t.Errorf("a step of %v makes the round trip %v (%v), want 50 ms", step, rtt, ok)
 		}

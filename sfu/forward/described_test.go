@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+
 	"github.com/pion/rtp"
 	"pgregory.net/rapid"
-
-	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 var av1 = Codec{MimeType: "video/AV1", ClockRate: 90000, PayloadType: 45, RTXPayloadType: 46}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 )
 
 // Codec is one of a negotiated m-line.
@@ -65,10 +66,10 @@ type Layer struct {
 	closed    bool
 	tracker   sequenceTracker
 	cache     packetCache
-	clock     layerClock
-	peer      *peerClock // the publisher's; nil before takeLayer
-	timeline  timeline   // of sound
-	transit   transit    // of pictures
+	clock     rtptime.StreamClock
+	peer      *rtptime.PeerClock // the publisher's; nil before takeLayer
+	timeline  rtptime.Timeline   // of sound
+	transit   rtptime.Transit    // of pictures
 	requests  keyframeRequests
 	lastHeard time.Time // with media
 	height    int       // of a keyframe, 0 unknown
@@ -132,23 +133,23 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 			return
 		}
 		clock := l.room.members.clock(l.cfg.Peer)
-		theirs := fromNTPTime(ntp)
-		if late, ok := clock.observe(theirs, l.room.wall.at(arrived)); ok {
-			clock.path.note(arrived, late)
+		theirs := rtptime.FromNTP(ntp)
+		if late, ok := clock.Observe(theirs, l.room.wall.At(arrived)); ok {
+			clock.Path.Note(arrived, late)
 		}
-		l.applyReport(theirs.Add(clock.offset), rtp, arrived)
+		l.applyReport(theirs.Add(clock.Offset), rtp, arrived)
 	})
 }
 
 // applyReport adds to the timeline of sound what the publisher's report says that its timestamps lack.
 func (l *Layer) applyReport(at time.Time, rtp uint32, arrived time.Time) {
-	rtp = l.timeline.correctReport(arrived, rtp)
-	if missing := at.Sub(l.clock.sampled(rtp)); l.cfg.Kind == KindAudio && l.clock.reported && missing >= leastReported {
-		l.timeline.add(missing, l.clock.rate, l.tracker.highest+1, arrived)
-		rtp += ticks(missing, l.clock.rate)
+	rtp = l.timeline.CorrectReport(arrived, rtp)
+	if missing := at.Sub(l.clock.Sampled(rtp)); l.cfg.Kind == KindAudio && l.clock.Reported && missing >= rtptime.LeastReported {
+		l.timeline.Add(missing, l.clock.Rate, l.tracker.highest+1, arrived)
+		rtp += rtptime.Ticks(missing, l.clock.Rate)
 	}
-	l.clock.reported = true
-	l.clock.report(at, rtp)
+	l.clock.Reported = true
+	l.clock.Report(at, rtp)
 }
 
 // Close moves the slots to another layer of the source.
@@ -177,7 +178,7 @@ func (l *Layer) receive(p *Packet) bool {
 		l.upper[t-1].add(p.length)
 	}
 	l.observeTiming(p, sequence == l.tracker.highest && !p.empty())
-	l.clock.arrival(l.room.wall.at(p.arrived), p.header.Timestamp)
+	l.clock.Arrival(l.room.wall.At(p.arrived), p.header.Timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.Keyframe && !p.empty() {
 		l.receiveKeyframe(p)
 	}
@@ -207,13 +208,13 @@ func (l *Layer) observeTiming(p *Packet, newest bool) {
 	sound := l.cfg.Kind == KindAudio
 	if newest && l.peer != nil {
 		if sound {
-			l.timeline.observe(p.sequence, p.header.Timestamp, l.clock.rate, p.arrived, &l.peer.path)
+			l.timeline.Observe(p.sequence, p.header.Timestamp, l.clock.Rate, p.arrived, &l.peer.Path)
 		} else {
-			l.peer.path.note(p.arrived, l.transit.late(p.arrived, p.header.Timestamp, l.clock.rate))
+			l.peer.Path.Note(p.arrived, l.transit.Late(p.arrived, p.header.Timestamp, l.clock.Rate))
 		}
 	}
 	if sound {
-		p.header.Timestamp = l.timeline.correct(p.sequence, p.header.Timestamp)
+		p.header.Timestamp = l.timeline.Correct(p.sequence, p.header.Timestamp)
 	}
 }
 

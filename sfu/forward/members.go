@@ -3,6 +3,8 @@ package forward
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 )
 
 // members are the publishers and subscribers of a room, and the layers that are published. The room's loop owns them.
@@ -12,7 +14,7 @@ type members struct {
 	publications []*publication // in the order of arrival
 	sources      map[trackKey]*publication
 	subscribers  map[PeerID]*subscriber
-	clocks       map[PeerID]*peerClock
+	clocks       map[PeerID]*rtptime.PeerClock
 }
 
 func newMembers() members {
@@ -20,7 +22,7 @@ func newMembers() members {
 		layers:      make(map[uint64]*Layer),
 		sources:     make(map[trackKey]*publication),
 		subscribers: make(map[PeerID]*subscriber),
-		clocks:      make(map[PeerID]*peerClock),
+		clocks:      make(map[PeerID]*rtptime.PeerClock),
 	}
 }
 
@@ -66,10 +68,10 @@ func (m *members) remove(peer PeerID) {
 	}
 }
 
-func (m *members) clock(peer PeerID) *peerClock {
+func (m *members) clock(peer PeerID) *rtptime.PeerClock {
 	c := m.clocks[peer]
 	if c == nil {
-		c = &peerClock{}
+		c = &rtptime.PeerClock{}
 		m.clocks[peer] = c
 	}
 	return c

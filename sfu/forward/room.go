@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 )
 
 // Batcher gathers what is written between Begin and End into few system calls, for one goroutine at a time.
@@ -55,7 +56,7 @@ const (
 type Room struct {
 	cfg     Config
 	log     *slog.Logger
-	wall    wallClock
+	wall    rtptime.WallClock
 	pool    *sync.Pool
 	packets chan *Packet
 	tasks   chan func()
@@ -100,7 +101,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 	r := &Room{
 		cfg:      cfg,
 		log:      log,
-		wall:     wallClock{begun: time.Now()},
+		wall:     rtptime.WallClock{Begun: time.Now()},
 		pool:     pool,
 		packets:  make(chan *Packet, cfg.QueuePackets),
 		tasks:    make(chan func(), queueTasks),
@@ -136,7 +137,7 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 		cfg:      cfg,
 		codec:    parse.CodecOf(cfg.Codec.MimeType),
 		ids:      parse.ExtensionIDs{AudioLevel: cfg.AudioLevelExtensionID, Passed: cfg.Passed, Descriptor: cfg.DescriptorID},
-		clock:    layerClock{rate: max(cfg.Codec.ClockRate, 1)},
+		clock:    rtptime.StreamClock{Rate: max(cfg.Codec.ClockRate, 1)},
 		requests: keyframeRequests{interval: r.cfg.MinPLIInterval},
 		cache:    newPacketCache(cfg.Kind),
 	}
@@ -253,7 +254,7 @@ func (r *Room) Refresh(peer PeerID, mids []string) {
 // 1/65536 s. False: impossible values.
 func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	const most = 10 * time.Second
-	units := uint32(ntpTime(r.wall.at(arrived))>>16) - lsr - delay
+	units := uint32(rtptime.NTP(r.wall.At(arrived))>>16) - lsr - delay
 	rtt := time.Duration(units) * time.Second >> 16
 	return rtt, rtt < most
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
+
 	"github.com/pion/rtp"
 )
 
@@ -87,7 +89,7 @@ func TestLayerSwitchKeepsTime(t *testing.T) {
 		high.timestamp = 4_294_900_000 // turns over during the test
 		both := func(keyframe bool) {
 			for _, c := range []*camera{low, high} {
-				c.layer.SenderReport(ntpTime(time.Now().Add(-time.Hour)), c.timestamp, time.Now())
+				c.layer.SenderReport(rtptime.NTP(time.Now().Add(-time.Hour)), c.timestamp, time.Now())
 			}
 			synctest.Wait()
 			for _, c := range []*camera{high, low} {
@@ -161,19 +163,19 @@ func TestNoPictureUnderAnotherName(t *testing.T) {
 }
 
 func TestPeerClock(t *testing.T) {
-	var c peerClock
+	var c rtptime.PeerClock
 	theirs, ours := time.Unix(0, 0), time.Unix(1_800_000_000, 0)
-	c.observe(theirs, ours)
-	first := c.offset
-	c.observe(theirs, ours.Add(160*time.Millisecond)) // a report that was held up
-	if c.offset != first+10*time.Millisecond {
-		t.Fatal(c.offset - first)
+	c.Observe(theirs, ours)
+	first := c.Offset
+	c.Observe(theirs, ours.Add(160*time.Millisecond)) // a report that was held up
+	if c.Offset != first+10*time.Millisecond {
+		t.Fatal(c.Offset - first)
 	}
-	c.observe(theirs.Add(time.Hour), ours) // somebody set the clock
-	if c.offset != first-time.Hour {
-		t.Fatal(c.offset - first)
+	c.Observe(theirs.Add(time.Hour), ours) // somebody set the clock
+	if c.Offset != first-time.Hour {
+		t.Fatal(c.Offset - first)
 	}
-	if got := fromNTPTime(ntpTime(ours.Add(123456789))); got.Sub(ours.Add(123456789)).Abs() > time.Microsecond {
+	if got := rtptime.FromNTP(rtptime.NTP(ours.Add(123456789))); got.Sub(ours.Add(123456789)).Abs() > time.Microsecond {
 		t.Fatal(got)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
+
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
@@ -72,7 +74,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 		s.writeFiller(p, out)
 		return
 	}
-	if sampled := p.layer.clock.sampled(in.timestamp); sampled.After(s.newest) {
+	if sampled := p.layer.clock.Sampled(in.timestamp); sampled.After(s.newest) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
 	payload, payloadType := p.payloadFor(s.currentPayloadTypes(p.arrived))
@@ -156,14 +158,14 @@ func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint3
 	if s.newest.IsZero() {
 		return 0
 	}
-	sampled := l.clock.sampled(timestamp)
+	sampled := l.clock.Sampled(timestamp)
 	elapsed, between := sampled.Sub(s.newest), arrived.Sub(s.newestArrived)
 	if (elapsed - between).Abs() > slack {
 		elapsed = between
 	}
 	elapsed = max(elapsed, least)
 	s.newest, s.newestArrived = sampled, arrived
-	return ticks(elapsed, l.clock.rate)
+	return rtptime.Ticks(elapsed, l.clock.Rate)
 }
 
 func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
@@ -327,11 +329,11 @@ func (s *Slot) reportDue(now time.Time, sooner time.Duration) bool {
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
-	wall := s.room.wall.at(now)
+	wall := s.room.wall.At(now)
 	return &rtcp.SenderReport{
 		SSRC:        s.cfg.SSRC,
-		NTPTime:     ntpTime(wall),
-		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.timestamp(wall)),
+		NTPTime:     rtptime.NTP(wall),
+		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.Timestamp(wall)),
 		PacketCount: r.packets,
 		OctetCount:  r.octets,
 	}

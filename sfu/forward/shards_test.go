@@ -6,9 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 )
 
 // part is a Batcher that knows whether it is open, and whether two use it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // landmine is a writer that panics.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 )
 
 // talker sends sound and pictures over one path. Nothing of its sound is recorded between deafFrom and deafTo, and its timestamps stand still then.
@@ -44,17 +46,17 @@ func (k *talker) arrivals() (all []arrival) {
 		}
 		if at%(5*time.Second) == 0 { // it reckons on from the last sound
 			report := sound
-			report.report, report.timestamp = true, sound.timestamp+ticks(at-recorded, 48000)
+			report.report, report.timestamp = true, sound.timestamp+rtptime.Ticks(at-recorded, 48000)
 			all = append(all, report)
 		}
 		if at%(60*time.Millisecond) == 0 && (!k.blindToo || !deaf(at)) {
-			sight.sent, sight.timestamp = at, ticks(at, 90000)
+			sight.sent, sight.timestamp = at, rtptime.Ticks(at, 90000)
 			sight.sequence++
 			all = append(all, sight)
 		}
 		if at%time.Second == 0 {
 			report := sight
-			report.sent, report.report, report.timestamp = at, true, ticks(at, 90000)
+			report.sent, report.report, report.timestamp = at, true, rtptime.Ticks(at, 90000)
 			all = append(all, report)
 		}
 	}
@@ -97,7 +99,7 @@ func (k *talker) play(t *testing.T, see func(at, apart time.Duration)) {
 		}
 		r := v.slot.senderReport(now)
 		told := float64(r.NTPTime)/(1<<32) + float64(int32(packets[0].Timestamp-r.RTPTime))/rate
-		beyond[of] = told - begun.Add(a.sent).Sub(time.Unix(-ntpEpochOffset, 0)).Seconds()
+		beyond[of] = told - begun.Add(a.sent).Sub(time.Unix(-rtptime.NTPEpochOffset, 0)).Seconds()
 		see(a.at, time.Duration((beyond[0]-beyond[1])*float64(time.Second)))
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+
 	"github.com/pion/rtp"
 	"github.com/pion/rtp/codecs"
-
-	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 func marshal(t testing.TB, h rtp.Header, payload []byte) []byte {

@@ -2,9 +2,6 @@ package forward
 
 import (
 	"testing"
-	"time"
-
-	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 
 	"pgregory.net/rapid"
 )
@@ -78,26 +75,6 @@ func TestCacheHoldsWhatItSays(t *testing.T) {
 			if q.references != 0 {
 				t.Fatal("a packet leaked")
 			}
-		}
-	})
-}
-
-// FuzzSenderReport: whatever clocks a client has, the slot that shows it moves forward in time.
-func FuzzSenderReport(f *testing.F) {
-	f.Add(rtptime.NTP(epoch), uint32(0), uint32(3000))
-	f.Add(uint64(0), ^uint32(0), uint32(1)<<31)
-	f.Add(^uint64(0), uint32(1)<<31, uint32(0))
-	f.Fuzz(func(t *testing.T, ntp uint64, at, timestamp uint32) {
-		clock, layer := rtptime.PeerClock{}, rtptime.StreamClock{Rate: 90000}
-		for i := range 3 {
-			now := epoch.Add(time.Duration(i) * time.Second)
-			theirs := rtptime.FromNTP(ntp + uint64(i)<<32)
-			clock.Observe(theirs, now)
-			layer.Report(theirs.Add(clock.Offset), at)
-			if s := layer.Sampled(layer.Timestamp(now)); s.Sub(now).Abs() > time.Millisecond && s.Sub(now).Abs() < 12*time.Hour {
-				t.Fatalf("sampled at %v, want %v", s, now)
-			}
-			_ = layer.Sampled(timestamp)
 		}
 	})
 }

@@ -162,24 +162,6 @@ func TestNoPictureUnderAnotherName(t *testing.T) {
 	})
 }
 
-func TestPeerClock(t *testing.T) {
-	var c rtptime.PeerClock
-	theirs, ours := time.Unix(0, 0), time.Unix(1_800_000_000, 0)
-	c.Observe(theirs, ours)
-	first := c.Offset
-	c.Observe(theirs, ours.Add(160*time.Millisecond)) // a report that was held up
-	if c.Offset != first+10*time.Millisecond {
-		t.Fatal(c.Offset - first)
-	}
-	c.Observe(theirs.Add(time.Hour), ours) // somebody set the clock
-	if c.Offset != first-time.Hour {
-		t.Fatal(c.Offset - first)
-	}
-	if got := rtptime.FromNTP(rtptime.NTP(ours.Add(123456789))); got.Sub(ours.Add(123456789)).Abs() > time.Microsecond {
-		t.Fatal(got)
-	}
-}
-
 func TestSilentLayerIsReplaced(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {
 		bob := st.slot("bob", "1", KindVideo)

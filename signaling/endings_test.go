@@ -80,10 +80,7 @@ func TestALeaveIsNotedWhenTheStoreIsBack(t *testing.T) {
 	ada.say(&wire.Leave{})
 	ada.closed()
 	r.placer.noting(nil)
-	testkit.Eventually(t, "the note", func() bool {
-		texts, err := r.placer.Notes(t.Context(), "lobby", "ended/"+string(joined.Peer))
-		return err == nil && texts[0] == "left"
-	})
+	testkit.Eventually(t, "the note", func() bool { return r.placer.noted(string(joined.Peer)) })
 	e.refused(joined.Resume, 2, wire.CodeResumeExpired)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,6 +235,13 @@ func (p *fakePlacer) Notes(_ context.Context, room ring.RoomID, names ...string)
 		texts[i] = p.notes[string(room)+"/"+name]
 	}
 	return texts, nil
+}
+
+// noted reports whether some note has this text.
+func (p *fakePlacer) noted(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(slices.Collect(maps.Values(p.notes)), text)
 }
 
 func (p *fakePlacer) hang() {

@@ -12,6 +12,7 @@ package endings
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -25,14 +26,19 @@ import (
 )
 
 // Names and texts of notes. A note about a removed identity has the time of the removal in Unix milliseconds: it ends the sessions that
-// began by then.
+// began by then. The text of a leave is the peer that left.
 const (
 	noteEnded   = "ended/"   // and a peer
 	noteRemoved = "removed/" // and an identity
+	noteLeft    = "left/"    // and an identity, a slash and a slot
 
-	whyLeft    = "left"
+	whyLeft    = "left" // what an older node writes to noteEnded
 	whyRemoved = "removed"
 )
+
+// An identity's leaves share this many slots of a room, in which a later leave replaces an earlier one, so that nobody fills the store by
+// joining and leaving. Whoever left then may resume an earlier session, as with the access token that they also have.
+const leaveSlots = 64
 
 const (
 	// The minute is for clocks that differ.
@@ -123,7 +129,13 @@ func leaveOf(who access.Session, now time.Time) note {
 	if latest := now.Add(noteLife); latest.Before(until) {
 		until = latest
 	}
-	return note{room: who.Room, texts: map[string]string{noteEnded + who.Peer: whyLeft}, until: until}
+	return note{room: who.Room, texts: map[string]string{leaveName(who): who.Peer}, until: until}
+}
+
+func leaveName(who access.Session) string {
+	slot := fnv.New32a()
+	_, _ = slot.Write([]byte(who.Peer)) // it never fails
+	return noteLeft + who.Identity + "/" + strconv.Itoa(int(slot.Sum32()%leaveSlots))
 }
 
 // Removed notes the removal of peers, and of all sessions that an identity has begun so far, since no node may know their tokens. The
@@ -222,12 +234,12 @@ func (e *Endings) Ended(ctx context.Context, who access.Session) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	texts, err := e.deps.Store.Notes(ctx, who.Room, noteEnded+who.Peer, noteRemoved+who.Identity)
+	texts, err := e.deps.Store.Notes(ctx, who.Room, noteEnded+who.Peer, noteRemoved+who.Identity, leaveName(who))
 	if err != nil {
 		return err
 	}
 	switch {
-	case texts[0] == whyLeft:
+	case texts[0] == whyLeft, texts[2] == who.Peer:
 		return ErrLeft
 	case texts[0] != "", removes(texts[1], who.Began, e.deps.Store.Now()):
 		return ErrKicked

@@ -39,7 +39,8 @@ var floors = [][]string{
 	{"redisstore/storetest"},
 	{"cluster", "people/presence"},
 	{"sfu"},
-	{"sfu/share"},
+	{"sfu/connection"},
+	{"sfu/share", "sfu/sources"},
 	{"sfu/forward"},
 	{"sfu/forward/parse", "sfu/forward/rtptime"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
@@ -83,7 +84,7 @@ var technologies = []technology{
 	},
 	{
 		"github.com/pion",
-		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
+		[]string{"sfu", "sfu/connection", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
 		[]string{"lab/attack", "lab/e2e", "sfu/offer", "sfu/forward/parse"},
 		"only the media node, the relay and what tries media sockets know Pion; lab/peer is a client that knows it as a browser would",
 	},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 // chat sends a line to everybody attached, also to the speaker as the acknowledgement. It is kept for those who are expected or whose
@@ -62,7 +63,7 @@ func keep(entry, known *control.Peer) {
 	heedGrant(entry, known)
 	entry.Silenced |= known.GetSilenced()
 	for _, source := range forward.Sources() {
-		if entry.GetSilenced()&bitOf(source) != 0 {
+		if entry.GetSilenced()&sources.Bit(source) != 0 {
 			setSilenced(entry, source)
 		}
 	}
@@ -98,7 +99,7 @@ func (r *room) recall(p *peer, known *control.Peer) {
 		return
 	}
 	for _, source := range forward.Sources() {
-		if (entry.GetSilenced()&^before)&bitOf(source) != 0 {
+		if (entry.GetSilenced()&^before)&sources.Bit(source) != 0 {
 			r.tellSilenced(p, source, "")
 		}
 	}
@@ -122,7 +123,7 @@ func (r *room) tellReactions() {
 const muteEvery = 200 * time.Millisecond
 
 func (r *room) mute(p *peer, message *control.Mute) {
-	source, ok := sourceOf(message.GetSource())
+	source, ok := sources.Of(message.GetSource())
 	if !ok {
 		return
 	}
@@ -130,8 +131,8 @@ func (r *room) mute(p *peer, message *control.Mute) {
 	entry := rosterCopy(p.entry)
 	setMuted(entry, source, message.GetMuted())
 	if !message.GetMuted() {
-		entry.Silenced &^= bitOf(source)
-		p.unmuted |= bitOf(source)
+		entry.Silenced &^= sources.Bit(source)
+		p.unmuted |= sources.Bit(source)
 	}
 	if r.renew(p, entry) {
 		r.tellSoon(p)
@@ -143,7 +144,7 @@ func (r *room) renew(p *peer, entry *control.Peer) bool {
 		return false
 	}
 	if entry.GetSilenced() != p.entry.GetSilenced() && p.connection != nil {
-		p.connection.uplink.silence(entry.GetSilenced())
+		p.connection.Silence(entry.GetSilenced())
 	}
 	p.entry = entry
 	return true
@@ -233,7 +234,7 @@ func (r *room) judge(p *peer, act control.Act) bool {
 
 // muteBy mutes for a moderator; only the peer itself unmutes.
 func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
-	source, _ := sourceOf(m.GetSource())
+	source, _ := sources.Of(m.GetSource())
 	entry := rosterCopy(p.entry)
 	if setMuted(entry, source, true); sameEntry(entry, p.entry) {
 		return false // already muted
@@ -247,7 +248,7 @@ func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
 
 func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
 	r.media.SetMuted(p.id, source, true)
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sourceProto(source), By: by}}})
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sources.Proto(source), By: by}}})
 }
 
 // askToUnmute is false for who was just asked.

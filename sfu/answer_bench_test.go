@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -24,16 +25,16 @@ func BenchmarkAnswer(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := connect(s.node.transport, o, cfg)
+		c, err := connection.Open(s.node.transport, o, cfg)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.answer(message, o); err != nil {
+		if _, err := c.Answer(message, o); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
 		cpu += cpuTime(b) - begun
-		c.close()
+		c.Close()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Microseconds())/float64(b.N), "cpu-us/op")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -19,29 +20,26 @@ const plainOffer = "v=0\r\no=- 42 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:
 
 const plainFingerprint = "00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF"
 
-// newLooseConnection is a connection without a client, on a node that runs.
-func newLooseConnection(t testing.TB) *connection {
-	t.Helper()
-	s := newStage(t, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	o, err := offer.Read(plainOffer, offerLimits(s.node.cfg.Limits))
-	if err != nil {
-		t.Fatal(err)
+// looseOwner owns a connection that no service knows of.
+type looseOwner struct {
+	connected chan<- struct{} // closed once it is connected, unless nil
+}
+
+func (looseOwner) Gone() bool   { return false }
+func (looseOwner) PathChanged() {}
+func (looseOwner) Broke()       {}
+
+func (o looseOwner) StateChanged(_ *connection.Connection, state control.TransportState) {
+	if o.connected != nil && state == control.TransportState_TRANSPORT_STATE_CONNECTED {
+		close(o.connected)
 	}
-	c, err := connect(s.node.transport, o, s.looseConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	return c
 }
 
 // looseConfig is that of a connection in a room that no service knows of.
-func (s *stage) looseConfig() connectionConfig {
+func (s *stage) looseConfig() connection.Config {
 	batch := s.node.socket.NewBatch()
-	return connectionConfig{
-		room: s.looseRoom(batch), batch: batch, peer: "alice", canPublish: true, canSubscribe: true,
-		onState: func(*connection, control.TransportState) {}, log: slog.New(slog.DiscardHandler),
+	return connection.Config{
+		Room: s.looseRoom(batch), Batch: batch, Owner: looseOwner{}, Peer: "alice", CanPublish: true, CanSubscribe: true, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -70,16 +68,16 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := connect(s.node.transport, o, cfg)
+		c, err := connection.Open(s.node.transport, o, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		message := &control.Offer{Id: "1", Sdp: text, Senders: []*control.Sender{{Mid: "1", Rid: "q", Ssrc: 5, RtxSsrc: 6}}}
 		for range 2 { // Again, as a renegotiation of whatever the first one left.
-			if _, err := c.answer(message, o); err != nil {
+			if _, err := c.Answer(message, o); err != nil {
 				t.Log(err)
 			}
 		}
-		c.close()
+		c.Close()
 	})
 }

@@ -170,7 +170,7 @@ func (r *room) remove(p *peer, why string) {
 		p.outbox = nil
 	}
 	if p.connection != nil {
-		r.node.closeSoon(p.connection.close)
+		r.node.closeSoon(p.connection.Close)
 	}
 	r.media.RemovePeer(p.id)
 	if time.Since(r.load.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {

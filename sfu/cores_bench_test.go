@@ -118,15 +118,15 @@ func (s *stage) flooded(b *testing.B, r *receiver, subscribers int) *floodedRoom
 		part := s.node.socket.NewBatch()
 		parts, batchers = append(parts, part), append(batchers, part)
 	}
-	cfg.room = s.looseRoom(batchers...)
+	cfg.Room = s.looseRoom(batchers...)
 	for i := range subscribers {
-		cfg.shard = i / shardPeers % len(parts)
-		cfg.batch = parts[cfg.shard]
+		cfg.Shard = i / shardPeers % len(parts)
+		cfg.Batch = parts[cfg.Shard]
 		connectClient(b, s.server(b, cfg), r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Video: 1})
 	}
 	return &floodedRoom{
-		media: cfg.room, subscribers: subscribers,
-		layer: cfg.room.AddLayer(forward.LayerConfig{
+		media: cfg.Room, subscribers: subscribers,
+		layer: cfg.Room.AddLayer(forward.LayerConfig{
 			Peer: "publisher", Source: forward.SourceCamera, Kind: forward.KindVideo, Codec: forward.Codec{MimeType: "video/VP8", PayloadType: 96},
 		}),
 		packet: rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 96, SSRC: 1}, Payload: []byte(keyframe + strings.Repeat("x", fanOutPayload-len(keyframe)))},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -29,16 +30,16 @@ func TestWhatAnUnconnectedConnectionCosts(t *testing.T) {
 	cfg := s.looseConfig()
 	open := func(n int) {
 		for range n {
-			c, err := connect(s.node.transport, o, cfg)
+			c, err := connection.Open(s.node.transport, o, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(c.close)
-			if _, err := c.answer(&control.Offer{Id: "1", Sdp: text.String()}, o); err != nil {
+			t.Cleanup(c.Close)
+			if _, err := c.Answer(&control.Offer{Id: "1", Sdp: text.String()}, o); err != nil {
 				t.Fatal(err)
 			}
 		}
-		cfg.room.States() // All slots are taken in.
+		cfg.Room.States() // All slots are taken in.
 	}
 	heap := func() uint64 {
 		runtime.GC()

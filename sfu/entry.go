@@ -3,6 +3,7 @@ package sfu
 import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 const (
@@ -55,7 +56,7 @@ func setSilenced(entry *control.Peer, source forward.Source) {
 	if source == forward.SourceScreen {
 		setMuted(entry, forward.SourceScreenAudio, true)
 	}
-	entry.Silenced |= bitOf(source)
+	entry.Silenced |= sources.Bit(source)
 }
 
 // heedGrant changes an entry that nobody has yet to the later of two words about the grant. Of two tokens, either is enough.
@@ -66,8 +67,4 @@ func heedGrant(entry, other *control.Peer) {
 	case theirs == 0 && mine == 0:
 		entry.Moderator = entry.GetModerator() || other.GetModerator()
 	}
-}
-
-func mayPublish(set uint32, source forward.Source) bool {
-	return set == 0 || set&bitOf(source) != 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pion/dtls/v3"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -65,27 +66,23 @@ func nodeServer(b *testing.B, _ dtls.SRTPProtectionProfile) server {
 }
 
 // server has clients come into a room.
-func (s *stage) server(b *testing.B, cfg connectionConfig) server {
+func (s *stage) server(b *testing.B, cfg connection.Config) server {
 	b.Helper()
 	return server{
 		join: func(number int, kind clientKind, sdp string) (string, <-chan struct{}) {
 			b.Helper()
-			cfg.peer, cfg.owner = forward.PeerID(fmt.Sprint(number)), fmt.Sprint(number)
+			cfg.Peer, cfg.Key = forward.PeerID(fmt.Sprint(number)), fmt.Sprint(number)
 			o, err := offer.Read(sdp, offerLimits(s.node.cfg.Limits))
 			must(b, err)
 			connected := make(chan struct{})
-			cfg.onState = func(_ *connection, state control.TransportState) {
-				if state == control.TransportState_TRANSPORT_STATE_CONNECTED {
-					close(connected)
-				}
-			}
-			cfg.candidates, err = s.node.candidates()
+			cfg.Owner = looseOwner{connected: connected}
+			cfg.Candidates, err = s.node.candidates()
 			must(b, err)
-			cfg.compatible = kind.Profile != dtls.SRTP_AEAD_AES_128_GCM
-			c, err := connect(s.node.transport, o, cfg)
+			cfg.Compatible = kind.Profile != dtls.SRTP_AEAD_AES_128_GCM
+			c, err := connection.Open(s.node.transport, o, cfg)
 			must(b, err)
-			b.Cleanup(c.close)
-			answer, err := c.answer(&control.Offer{Id: "1"}, o)
+			b.Cleanup(c.Close)
+			answer, err := c.Answer(&control.Offer{Id: "1"}, o)
 			must(b, err)
 			return answer, connected
 		},

@@ -1,13 +1,16 @@
 package sfu
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 // bobsOffer opens a room with bob, and with an offer of his that the room's loop has let through.
@@ -45,7 +48,8 @@ func TestAnOfferOfWhoIsRemovedLeavesNothing(t *testing.T) {
 // TestAStreamOfWhoIsRemovedLeavesNothing: bob's track begins after he was removed, before his connection is closed.
 func TestAStreamOfWhoIsRemovedLeavesNothing(t *testing.T) {
 	s := newStage(t, "one")
-	in, n := s.bobsOffer(&control.Offer{Id: "1", Sdp: publishing})
+	sdp := strings.Replace(plainOffer, "a=mid:1\r\na=recvonly", "a=mid:1\r\na=sendonly\r\na=ssrc:1 cname:x", 1)
+	in, n := s.bobsOffer(&control.Offer{Id: "1", Sdp: sdp})
 	if _, err := n.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +58,16 @@ func TestAStreamOfWhoIsRemovedLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var c *connection.Connection
 	s.onLoop("room", func(r *room) {
-		c := r.peers["bob"].connection
-		c.uplink.silence(bitOf(forward.SourceCamera))
+		bob := r.peers["bob"]
+		c, bob.connection = bob.connection, nil // The test closes it, at the end.
+		c.Silence(sources.Bit(forward.SourceCamera))
 		c.RTP(&header, packet, time.Now()) // The stream has its place, and no layer.
-		c.uplink.silence(0)
-		c.mu.Lock() // Its closing waits.
-		defer c.mu.Unlock()
-		r.remove(r.peers["bob"], "of a test")
+		c.Silence(0)
+		r.remove(bob, "of a test")
 		c.RTP(&header, packet, time.Now())
 	})
 	leavesNothing(t, in)
+	c.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 )
 
 func TestTwoPeersSeeEachOtherWithoutRenegotiation(t *testing.T) {
@@ -371,9 +372,9 @@ func TestBadOffersHarmNobody(t *testing.T) {
 }
 
 // connectionOf is the connection of a peer.
-func (s *stage) connectionOf(roomID, peerID string) *connection {
+func (s *stage) connectionOf(roomID, peerID string) *connection.Connection {
 	s.t.Helper()
-	var c *connection
+	var c *connection.Connection
 	for _, h := range s.node.Held() {
 		if string(h.Room) != roomID {
 			continue

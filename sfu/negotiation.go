@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -14,7 +15,7 @@ import (
 type negotiation struct {
 	session      *session
 	message      *control.Offer
-	present      *connection // when it began
+	present      *connection.Connection // when it began
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
@@ -23,8 +24,9 @@ type negotiation struct {
 }
 
 var (
-	errBroken     = errors.New("the offer broke the node's answering")
-	errBrokenPeer = errors.New("what this peer sent has broken the node's handling of it twice")
+	errBroken           = errors.New("the offer broke the node's answering")
+	errConnectionClosed = errors.New("the connection is closed")
+	errBrokenPeer       = errors.New("what this peer sent has broken the node's handling of it twice")
 )
 
 // survive gives up the offer's connection when answering panics. It needs the peer's negotiation.
@@ -45,7 +47,7 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 			node.panics.Report(n.session.room.log, caught, "an offer broke the node's answering of it", "peer", string(n.session.peer.id))
 			node.panics.Strike(n.strikeName)
 			if n.present != nil {
-				n.present.giveUp()
+				n.present.GiveUp()
 			}
 			err = errBroken
 		}
@@ -63,8 +65,8 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n.present != nil && !n.message.GetFresh() && n.present.accepts(o) {
-		return n.present.answer(n.message, o)
+	if n.present != nil && !n.message.GetFresh() && n.present.Accepts(o) {
+		return n.present.Answer(n.message, o)
 	}
 	return n.replace(ctx, o)
 }
@@ -78,9 +80,9 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	if err != nil {
 		return "", err
 	}
-	sdp, err := fresh.answer(n.message, o)
+	sdp, err := fresh.Answer(n.message, o)
 	if err != nil {
-		fresh.close()
+		fresh.Close()
 		return "", err
 	}
 	installed := false
@@ -90,18 +92,18 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		}
 		if old := p.connection; old != nil {
 			r.node.closeSoon(func() {
-				old.retire(fresh)
-				old.close()
+				old.Retire(fresh)
+				old.Close()
 			})
 		}
-		fresh.uplink.silence(p.entry.GetSilenced())
+		fresh.Silence(p.entry.GetSilenced())
 		p.connection, p.connected, installed = fresh, false, true
 		r.count()
 	})
 	if err == nil && installed {
 		return sdp, nil
 	}
-	fresh.close()
+	fresh.Close()
 	return "", errConnectionClosed
 }
 
@@ -119,25 +121,43 @@ func (n *negotiation) setTable(ctx context.Context) error {
 	})
 }
 
-func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
+func (n *negotiation) connect(o *offer.Offer) (*connection.Connection, error) {
 	r, p := n.session.room, n.session.peer
 	told, err := r.node.candidates()
 	if err != nil {
 		return nil, err
 	}
 	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
-	path, who := n.path, n.strikeName
+	path := n.path
 	if n.present != nil {
-		path = n.present.path.Target()
+		path = n.present.Path().Target()
 	}
-	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, gone: p.gone.Load, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
-		compatible: n.present != nil && n.present.needsCompatible(), candidates: told, mediaTCP: r.node.MediaTCP(),
-		pathStart: path, onPath: func() { r.news.path(p.id) },
-		log:      r.log.With("peer", string(p.id)),
-		onBroken: func() { r.node.panics.Strike(who) },
-		onState: func(c *connection, state control.TransportState) {
-			r.post(func() { r.transportChanged(p, c, state) })
-		},
+	return connection.Open(r.node.transport, o, connection.Config{
+		Room: r.media, Batch: r.parts[shard], Shard: shard, Owner: &mediaOwner{room: r, peer: p, strikeName: n.strikeName},
+		Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
+		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe,
+		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, MediaTCP: r.node.MediaTCP(), PathStart: path,
+		Log: r.log.With("peer", string(p.id)),
 	})
+}
+
+// mediaOwner hears of a peer's connection, and passes it to the room's loop.
+type mediaOwner struct {
+	room       *room
+	peer       *peer
+	strikeName string
+}
+
+// Gone is part of connection.Owner.
+func (o *mediaOwner) Gone() bool { return o.peer.gone.Load() }
+
+// PathChanged is part of connection.Owner.
+func (o *mediaOwner) PathChanged() { o.room.news.path(o.peer.id) }
+
+// Broke is part of connection.Owner.
+func (o *mediaOwner) Broke() { o.room.node.panics.Strike(o.strikeName) }
+
+// StateChanged is part of connection.Owner.
+func (o *mediaOwner) StateChanged(c *connection.Connection, state control.TransportState) {
+	o.room.post(func() { o.room.transportChanged(o.peer, c, state) })
 }

@@ -48,7 +48,7 @@ func TestThePathsEstimateMoves(t *testing.T) {
 	if got := first.budgetOf("room", "alice"); got != 0 {
 		t.Fatalf("a path of which nothing is known is limited to %d", got)
 	}
-	narrow(first.connectionOf("room", "alice").path, 20*time.Millisecond)
+	narrow(first.connectionOf("room", "alice").Path(), 20*time.Millisecond)
 	isTold := func(event *control.PeerEvent) bool { return event.GetPath() != nil }
 	told := e.await("what the path carries", isTold).GetPath().GetBitsPerSecond()
 	if told < 300_000 || told > 500_000 { // 1200 bytes in 20 ms are 480 kbit/s
@@ -66,14 +66,14 @@ func TestThePathsEstimateMoves(t *testing.T) {
 	newMediaClient(t, 'a', false, 2).negotiate(moved, nil)
 	eventually(t, "the new node begins with what was told", func() bool { return second.budgetOf("room", "alice") == told })
 
-	narrow(second.connectionOf("room", "alice").path, 50*time.Millisecond)
+	narrow(second.connectionOf("room", "alice").Path(), 50*time.Millisecond)
 	now := moved.await("what the path carries now", isTold).GetPath().GetBitsPerSecond()
 	if now >= told*3/4 {
 		t.Errorf("told %d of a path that has become narrower", now)
 	}
 	newMediaClient(t, 'a', false, 2).negotiate(moved, nil)
 	eventually(t, "the old connection is closed", func() bool {
-		return second.connectionOf("room", "alice").path.Target() == second.budgetOf("room", "alice")
+		return second.connectionOf("room", "alice").Path().Target() == second.budgetOf("room", "alice")
 	})
 	if got := second.budgetOf("room", "alice"); got > told*3/4 || got == 0 {
 		t.Errorf("a new connection of the peer begins with %d, the old one had found %d", got, now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
@@ -30,7 +31,7 @@ type peer struct {
 	expected         bool // only announced by others
 	connected        bool
 	offers           uint64
-	connection       *connection
+	connection       *connection.Connection
 	path             uint64        // bits per second; 0: unlimited
 	gone             atomic.Bool   // written by the loop, before forward's RemovePeer
 	told             *control.Peer // entry, as last told
@@ -71,7 +72,7 @@ func (p *peer) remember(id, sdp string) {
 	}
 }
 
-func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
+func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.Alive() }
 
 // A full outbox ends the stream; the next Attach gets a snapshot.
 const outboxEvents = 256

@@ -35,7 +35,7 @@ func (m peerMap) connected() int {
 // mediaInUse: a client has not closed its connection to this node yet.
 func (m peerMap) mediaInUse() bool {
 	for _, p := range m {
-		if p.mediaLives() && !p.connection.conn.Left() {
+		if p.mediaLives() && !p.connection.Left() {
 			return true
 		}
 	}

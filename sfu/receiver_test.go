@@ -167,8 +167,10 @@ func (c *clients) count(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
 		if err != nil {
 			return
 		}
-		at := payloadStart(buffer[:n]) + len(keyframe)
-		if n < at+8 {
+		var header rtp.Header
+		start, err := header.Unmarshal(buffer[:n])
+		at := start + len(keyframe)
+		if err != nil || n < at+8 {
 			continue
 		}
 		delay := time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(buffer[at:]))))

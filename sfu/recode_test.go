@@ -1,15 +1,11 @@
 package sfu
 
 import (
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // TestAPublisherMayChangeItsCodec among those of the answer, without another SSRC, and back.
@@ -37,47 +33,5 @@ func TestAPublisherMayChangeItsCodec(t *testing.T) {
 			track.write(t, track.bound.SSRC(), sent.mime, []byte(sent.begins+"\x00\x00"+sent.tag))
 			return bob.seesOneOf(sent.tag)
 		})
-	}
-}
-
-// TestACodecChangesLongAfterTheLastChange: the sequence numbers have wrapped meanwhile. Only what the change overtook is left out.
-func TestACodecChangesLongAfterTheLastChange(t *testing.T) {
-	s := newStage(t, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	sdp := strings.NewReplacer("SAVPF 96 97", "SAVPF 96 97 98", "a=rtpmap:97 ", "a=rtpmap:98 VP9/90000\r\na=rtpmap:97 ").Replace(publishing)
-	o, err := offer.Read(sdp, offerLimits(s.node.cfg.Limits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := connect(s.node.transport, o, s.looseConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	if _, err := c.answer(&control.Offer{Id: "1", Sdp: sdp}, o); err != nil {
-		t.Fatal(err)
-	}
-	begun := time.Now()
-	for _, sent := range []struct {
-		after       time.Duration
-		number      uint16
-		payloadType uint8
-		want        string
-	}{
-		{0, 100, 96, "video/VP8"},
-		{time.Second, 101, 98, "video/VP9"},
-		{3 * time.Second, 99, 96, "video/VP9"}, // It was overtaken.
-		{5 * time.Minute, 101 + 40_000, 96, "video/VP8"},
-		{10 * time.Minute, 101 + 15_000, 98, "video/VP9"}, // 40,536 on
-	} {
-		header := &rtp.Header{Version: 2, SSRC: 1, SequenceNumber: sent.number, PayloadType: sent.payloadType}
-		packet, err := (&rtp.Packet{Header: *header, Payload: make([]byte, 40)}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.RTP(header, packet, begun.Add(sent.after))
-		if got := c.uplink.streams[1].codec.MimeType; got != sent.want {
-			t.Errorf("after %v the stream is of %s, want %s", sent.after, got, sent.want)
-		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/pion/rtp"
+	"time"
 )
 
 // TestASilentPublisherIsAskedForANewOffer: the camera of somebody who had been sending it does not come. Whoever shows it waits,
@@ -24,17 +26,14 @@ func askedForAnOffer(t *testing.T, reason string) {
 	alice.senders = append(alice.senders, &control.Sender{Mid: "1", Source: control.Source_SOURCE_CAMERA, Ssrc: uint32(encoding.SSRC)})
 	alice.negotiate(aliceStream, nil)
 	aliceStream.awaitConnected() // and sends nothing
-	s.node.mu.Lock()
-	room := s.node.rooms["room"]
-	s.node.mu.Unlock()
-	var connection *connection
-	if err := room.do(t.Context(), func() { connection = room.peers["alice"].connection }); err != nil {
-		t.Fatal(err)
-	}
+	c := s.connectionOf("room", "alice")
 	if reason == reofferUnplaced {
-		connection.uplink.mu.Lock()
-		connection.uplink.unplaced[4711] = &control.Stream{Ssrc: 4711, Packets: 1}
-		connection.uplink.mu.Unlock()
+		header := rtp.Header{Version: 2, SSRC: 4711}
+		packet, err := (&rtp.Packet{Header: header, Payload: make([]byte, 40)}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.RTP(&header, packet, time.Now())
 	}
 	bobStream, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
@@ -46,7 +45,7 @@ func askedForAnOffer(t *testing.T, reason string) {
 	if m := event.GetReoffer(); m.GetReason() != reason || !slices.Equal(m.GetMids(), []string{"1"}) {
 		t.Errorf("alice is told %v", m)
 	}
-	if !connection.alive() {
+	if !c.Alive() {
 		t.Error("the connection takes no more offers")
 	}
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 var errStranger = errors.New("the peer is new to the room and its pin was not confirmed")
@@ -123,7 +125,7 @@ func (r *room) run(ctx context.Context) {
 	r.outlive(ctx)
 	for _, p := range r.peers {
 		if p.connection != nil {
-			r.node.closeSoon(p.connection.close)
+			r.node.closeSoon(p.connection.Close)
 		}
 	}
 	endMedia()
@@ -211,7 +213,7 @@ func (r *room) tellNews() {
 			}}})
 		}
 		if news.path && p.connection != nil {
-			r.tellPath(p, p.connection.path.Target())
+			r.tellPath(p, p.connection.Path().Target())
 		}
 	}
 	if spoken {
@@ -305,14 +307,14 @@ func (r *room) endConnection(id forward.PeerID) {
 		return
 	}
 	r.node.panics.Strike(strikeName(p.entry))
-	r.node.closeSoon(p.connection.close)
+	r.node.closeSoon(p.connection.Close)
 	p.connection, p.connected = nil, false
 	r.count()
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
 }
 
 // transportChanged ignores replaced connections.
-func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
+func (r *room) transportChanged(p *peer, c *connection.Connection, state control.TransportState) {
 	if p.gone.Load() || p.connection != c {
 		return
 	}
@@ -374,7 +376,7 @@ func mediaProto(state forward.PeerState, now time.Time) *control.MediaState {
 	}
 	for _, l := range state.Layers {
 		m.Tracks = append(m.Tracks, &control.TrackState{
-			Source: sourceProto(l.Source), Rid: l.RID, Ssrc: l.SSRC, Muted: l.Muted, PacketsIn: l.PacketsIn, HeardMsAgo: age(l.HeardAt, now),
+			Source: sources.Proto(l.Source), Rid: l.RID, Ssrc: l.SSRC, Muted: l.Muted, PacketsIn: l.PacketsIn, HeardMsAgo: age(l.HeardAt, now),
 			BitsPerSecond: l.BitsPerSecond, Height: uint32(l.Height),
 			KeyframesAsked: l.KeyframesAsked, AskedMsAgo: age(l.AskedAt, now), KeyframesSeen: l.KeyframesSeen, SeenMsAgo: age(l.SeenAt, now),
 		})
@@ -415,10 +417,10 @@ func (r *room) starved(s forward.Starved) {
 
 func (r *room) reoffer(s forward.Starved, now time.Time) {
 	p, ok := r.peers[s.Publisher]
-	if !ok || p.connection == nil || !p.connected || !p.canPublish || !mayPublish(p.sources, s.Source) {
+	if !ok || p.connection == nil || !p.connected || !p.canPublish || !sources.MayPublish(p.sources, s.Source) {
 		return
 	}
-	mids, upAt, sent := p.connection.sending(s.Source)
+	mids, upAt, sent := p.connection.Sending(s.Source)
 	if len(mids) == 0 || now.Sub(upAt) < connectedFor || !sent && !s.Heard {
 		return
 	}
@@ -436,7 +438,7 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 		reason = reofferCodec
 	case s.Heard:
 		reason = reofferNoKeyframe
-	case len(p.connection.uplink.homeless()) > 0:
+	case len(p.connection.Unplaced()) > 0:
 		reason = reofferUnplaced
 	}
 	r.log.Warn("publisher asked for a new offer", "peer", string(p.id), "source", string(s.Source), "reason", reason, "mids", mids)
@@ -494,7 +496,7 @@ func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) 
 				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
 			})
 			if unplaced != nil && p.connection != nil {
-				unplaced[string(p.id)] = p.connection.uplink.homeless()
+				unplaced[string(p.id)] = p.connection.Unplaced()
 			}
 		}
 	})

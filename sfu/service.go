@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 const (
@@ -221,7 +222,7 @@ func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*cont
 }
 
 func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest) (*control.ModerateReply, error) {
-	_, source := sourceOf(request.GetSource())
+	_, source := sources.Of(request.GetSource())
 	all := request.GetPeer() == "" && request.GetIdentity() == ""
 	act := request.GetAct()
 	switch {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 // mediaNews is bounded; forward never waits.
@@ -76,7 +77,7 @@ func slotsProto(table []forward.Entry) []*control.Slot {
 		if entry.Kind == forward.KindAudio {
 			kind = control.Kind_KIND_AUDIO
 		}
-		slots = append(slots, &control.Slot{Mid: entry.Mid, Kind: kind, Peer: string(entry.Peer), Source: sourceProto(entry.Source), Paused: entry.Paused})
+		slots = append(slots, &control.Slot{Mid: entry.Mid, Kind: kind, Peer: string(entry.Peer), Source: sources.Proto(entry.Source), Paused: entry.Paused})
 	}
 	return slots
 }
@@ -84,7 +85,7 @@ func slotsProto(table []forward.Entry) []*control.Slot {
 func lacksProto(lacks []forward.Lack) []*control.Lack {
 	var list []*control.Lack
 	for _, l := range lacks {
-		list = append(list, &control.Lack{Peer: string(l.Peer), Source: sourceProto(l.Source), Codec: l.Codec})
+		list = append(list, &control.Lack{Peer: string(l.Peer), Source: sources.Proto(l.Source), Codec: l.Codec})
 	}
 	return list
 }
@@ -93,7 +94,7 @@ func lacksProto(lacks []forward.Lack) []*control.Lack {
 func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	var table []forward.Entry
 	for _, slot := range slots {
-		source, ok := sourceOf(slot.GetSource())
+		source, ok := sources.Of(slot.GetSource())
 		if !ok || slot.GetMid() == "" || slot.GetPeer() == "" || len(table) >= limit {
 			continue
 		}
@@ -109,7 +110,7 @@ func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 func wantsOf(view *control.View, limit int) []forward.Want {
 	wants := make([]forward.Want, 0, min(len(view.GetWants()), limit))
 	for _, want := range view.GetWants() {
-		source, ok := sourceOf(want.GetSource())
+		source, ok := sources.Of(want.GetSource())
 		if !ok || len(wants) >= limit {
 			continue
 		}
@@ -119,3 +120,8 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	}
 	return wants
 }
+
+// Above any screen; sums of areas cannot overflow.
+const maxPixels = 1 << 15
+
+func pixels(n uint32) int { return int(min(n, maxPixels)) }

@@ -107,23 +107,37 @@ func TestMediaThatBreaksForwardingEndsItsConnection(t *testing.T) {
 	again := newMediaClient(t, 'b', true, 1)
 	again.negotiate(stream, nil)
 	stream.awaitConnected()
-	if before.alive() || !s.connectionOf("room", "alice").alive() {
+	if before.Alive() || !s.connectionOf("room", "alice").Alive() {
 		t.Error("the connection was not replaced")
 	}
 }
 
+// panicsAt is a log that panics at a message: so does whoever writes it.
+type panicsAt struct {
+	slog.Handler
+
+	message string
+}
+
+func (p *panicsAt) Handle(ctx context.Context, line slog.Record) error { //nolint:gocritic // as slog.Handler wants it
+	if line.Message == p.message {
+		panic("of a test")
+	}
+	return p.Handler.Handle(ctx, line)
+}
+
+func (p *panicsAt) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return &panicsAt{p.Handler.WithAttrs(attributes), p.message}
+}
+
 // TestPacketsThatBreakTheNodeAreStruck: each costs the connection, two the place.
 func TestPacketsThatBreakTheNodeAreStruck(t *testing.T) {
-	s := newStage(t, "one")
+	s := newStageWith(t, "one", slog.New(&panicsAt{Handler: testLog(t).Handler(), message: "track published"}))
 	stream, _ := s.attach("room", "alice", 1)
 	for tag := byte('a'); tag <= 'b'; tag++ {
 		client := newMediaClient(t, tag, true, 1)
 		client.negotiate(stream, nil)
 		stream.awaitConnected()
-		u := s.connectionOf("room", "alice").uplink
-		u.mu.Lock()
-		u.streams = nil // The first packet panics now.
-		u.mu.Unlock()
 		client.goSend()
 		stream.await("the connection is given up", func(e *control.PeerEvent) bool {
 			return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_FAILED

@@ -1,4 +1,4 @@
-package sfu
+package connection
 
 import (
 	"fmt"
@@ -7,18 +7,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // renegotiation is a connection whose offers have so many slots.
 type renegotiation struct {
 	t     *testing.T
-	s     *stage
-	c     *connection
+	c     *Connection
 	slots int
 }
 
-// answer returns the SSRCs of the slots and of their retransmissions, slot by slot.
+// Answer returns the SSRCs of the slots and of their retransmissions, slot by slot.
 func (r *renegotiation) answer(direction string, unused ...*control.UnusedSlot) []string {
 	r.t.Helper()
 	mids, lines := "", ""
@@ -29,17 +27,11 @@ func (r *renegotiation) answer(direction string, unused ...*control.UnusedSlot) 
 		lines += line + "a=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n"
 	}
 	text := strings.Replace(publishing, "BUNDLE 0 1", "BUNDLE 0 1"+mids, 1) + lines
-	o, err := offer.Read(text, offerLimits(r.s.node.cfg.Limits))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	o := read(r.t, text)
 	if r.c == nil {
-		if r.c, err = connect(r.s.node.transport, o, r.s.looseConfig()); err != nil {
-			r.t.Fatal(err)
-		}
-		r.t.Cleanup(r.c.close)
+		r.c = open(r.t, o)
 	}
-	sdp, err := r.c.answer(&control.Offer{Id: "1", Sdp: text, Unused: unused}, o)
+	sdp, err := r.c.Answer(&control.Offer{Id: "1", Sdp: text, Unused: unused}, o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -62,9 +54,7 @@ func named(t *testing.T, given []string) *control.UnusedSlot {
 
 // TestAnSSRCIsGivenOnce: another slot's numbers begin anew, and would seal two packets with one nonce.
 func TestAnSSRCIsGivenOnce(t *testing.T) {
-	s := newStage(t, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	r := &renegotiation{t: t, s: s, slots: 1}
+	r := &renegotiation{t: t, slots: 1}
 	first := r.answer("recvonly")
 	if again := r.answer("inactive"); len(first) != 2 || len(again) != 0 {
 		t.Fatalf("an active slot has %v, an inactive one %v", first, again)
@@ -77,9 +67,7 @@ func TestAnSSRCIsGivenOnce(t *testing.T) {
 
 // TestSSRCsOfFormerSlotsAreBounded: what is no longer remembered is not given at a client's word either.
 func TestSSRCsOfFormerSlotsAreBounded(t *testing.T) {
-	s := newStage(t, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	r := &renegotiation{t: t, s: s, slots: 30}
+	r := &renegotiation{t: t, slots: 30}
 	var last *control.UnusedSlot
 	for range maxSSRCs/(2*r.slots) + 2 {
 		last = named(t, r.answer("recvonly"))

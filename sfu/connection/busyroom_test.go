@@ -1,9 +1,8 @@
-package sfu
+package connection
 
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -14,44 +13,24 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
-	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
-	"github.com/holdfast-rtc/holdfast/sfu/transport"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
-
-// noSocket is one that nothing comes from.
-type noSocket struct{}
-
-func (noSocket) Readers() int { return 1 }
-func (noSocket) Receive(int, func([]byte, egress.Address), func(from egress.Address)) error {
-	return net.ErrClosed
-}
-func (noSocket) Write(b []byte, _ egress.Address) (int, error) { return len(b), nil }
-func (noSocket) Close() error                                  { return nil }
-
-// slotLine is an m-line of a slot.
-func slotLine(mid, direction string) string {
-	return "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:" + mid + "\r\na=" + direction + "\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\n"
-}
 
 // busyRoom is a connection with a track and a slot, in a room whose loop begins only at Run.
 type busyRoom struct {
 	t    *testing.T
 	room *forward.Room
-	c    *connection
+	c    *Connection
 	head string // an offer's m-lines before the slots
 }
 
 func newBusyRoom(t *testing.T) *busyRoom {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	b := &busyRoom{t: t, room: forward.NewRoom(forward.Config{}, quiet), head: strings.Replace(publishing, "BUNDLE 0 1", "BUNDLE 0 1 2 3", 1)}
+	b := &busyRoom{t: t, room: forward.NewRoom(forward.Config{}, slog.New(slog.DiscardHandler)), head: strings.Replace(publishing, "BUNDLE 0 1", "BUNDLE 0 1 2 3", 1)}
 	var err error
-	b.c, err = connect(transport.New(noSocket{}, panics.New(), quiet), b.read(slotLine("2", "recvonly")), connectionConfig{
-		room: b.room, peer: "alice", canPublish: true, canSubscribe: true, onState: func(*connection, control.TransportState) {}, log: quiet,
-	})
+	b.c, err = Open(newTransport(), b.read(slotLine("2", "recvonly")), configIn(b.room))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +43,11 @@ func newBusyRoom(t *testing.T) *busyRoom {
 
 func (b *busyRoom) read(slots string) *offer.Offer {
 	b.t.Helper()
-	o, err := offer.Read(b.head+slots, offerLimits(DefaultConfig().Limits))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return o
+	return read(b.t, b.head+slots)
 }
 
 func (b *busyRoom) answer(slots string) {
-	if _, err := b.c.answer(&control.Offer{Id: "1", Sdp: b.head + slots}, b.read(slots)); err != nil {
+	if _, err := b.c.Answer(&control.Offer{Id: "1", Sdp: b.head + slots}, b.read(slots)); err != nil {
 		b.t.Error(err)
 	}
 }
@@ -109,8 +84,8 @@ func TestABusyRoomDoesNotHoldUpTheSocketsReader(t *testing.T) {
 			b.head = strings.Replace(b.head, "a=mid:0\r\na=sendonly", "a=mid:0\r\na=inactive", 1)
 			b.answer(slotLine("2", "recvonly"))
 		},
-		"a moderator mutes":     func(b *busyRoom) { b.c.uplink.silence(bitOf(forward.SourceCamera)) },
-		"the connection closes": func(b *busyRoom) { b.c.close() },
+		"a moderator mutes":     func(b *busyRoom) { b.c.Silence(sources.Bit(forward.SourceCamera)) },
+		"the connection closes": func(b *busyRoom) { b.c.Close() },
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,7 +105,7 @@ func TestABusyRoomDoesNotHoldUpTheSocketsReader(t *testing.T) {
 					b.receive()
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				acts.Go(b.c.close)
+				acts.Go(b.c.Close)
 				loop.Go(func() { _ = b.room.Run(ctx) }) // it returns nil
 				acts.Wait()
 				if states := b.room.States()["alice"]; len(states.Slots)+len(states.Layers) != 0 {

@@ -1,4 +1,4 @@
-package sfu
+package connection
 
 import (
 	"cmp"
@@ -16,11 +16,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/reception"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 // uplink sorts a client's packets by SSRC into layers (RFC 8843 section 9.2) and reports their reception.
 type uplink struct {
-	connection *connection
+	connection *Connection
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
@@ -34,7 +35,7 @@ type uplink struct {
 	tickAt    time.Time     // next Tick; zero: none
 }
 
-func newUplink(c *connection) *uplink {
+func newUplink(c *Connection) *uplink {
 	return &uplink{
 		connection: c, ssrcs: newSSRCTable(), lines: map[string]*offer.Section{}, streams: map[uint32]*stream{},
 		unplaced: map[uint32]*control.Stream{}, reception: reception.New(rand.Uint32()),
@@ -59,7 +60,7 @@ func (u *uplink) renew(o *offer.Offer) (ended []*forward.Layer) {
 	for i := range o.Sections {
 		line := &o.Sections[i]
 		u.ssrcs.learnExtensions(&line.Extensions)
-		if !line.Publishes || !u.connection.canPublish {
+		if !line.Publishes || !u.connection.cfg.CanPublish {
 			continue
 		}
 		u.lines[line.MID] = line
@@ -115,11 +116,11 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	if s.original == nil && !s.carries(header.PayloadType) {
 		u.recode(s, header, arrived)
 	}
-	silent := u.silenced&bitOf(of.source) != 0
+	silent := u.silenced&sources.Bit(of.source) != 0
 	if !silent && !u.begin(of) {
 		return
 	}
-	space := u.connection.room.GetPacket()
+	space := u.connection.cfg.Room.GetPacket()
 	n := 0
 	if s.original == nil {
 		u.reception.Received(s.ssrc, header.SequenceNumber, header.Timestamp, arrived)
@@ -138,12 +139,12 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 // begin is false while the room is too busy.
 func (u *uplink) begin(s *stream) bool {
 	if s.layer == nil || s.outdated {
-		layer := u.connection.room.AddLayer(s.config) // it replaces the outdated one
+		layer := u.connection.cfg.Room.AddLayer(s.config) // it replaces the outdated one
 		if layer == nil {
 			return false
 		}
 		s.layer, s.outdated = layer, false
-		u.connection.log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
+		u.connection.cfg.Log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
 	}
 	return true
 }
@@ -206,7 +207,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	kind := forwardKind(line)
 	s.pace = newPace(kind)
 	s.config = forward.LayerConfig{
-		Peer: u.connection.peer, Gone: u.connection.gone, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
+		Peer: u.connection.cfg.Peer, Gone: u.connection.cfg.Owner.Gone, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
 		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}
@@ -226,7 +227,7 @@ func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s.Packets++
 }
 
-func (u *uplink) homeless() []*control.Stream {
+func (u *uplink) listUnplaced() []*control.Stream {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var streams []*control.Stream
@@ -268,24 +269,16 @@ func (u *uplink) roundTrip(rtt time.Duration) {
 	u.reception.RoundTrip(rtt)
 }
 
-// bitOf is the source in control's sets.
-func bitOf(source forward.Source) uint32 {
-	return 1 << (sourceProto(source) - control.Source_SOURCE_MICROPHONE)
-}
-
-// silence ends the layers of muted sources: they begin anew when unmuted, and no lost packets are asked for.
-// Reception is still reported, because the path is as it is.
-func (u *uplink) silence(sources uint32) { closeLayers(u.mute(sources)) }
-
-func (u *uplink) mute(sources uint32) (ended []*forward.Layer) {
+// mute returns the layers that ended.
+func (u *uplink) mute(muted uint32) (ended []*forward.Layer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if sources&bitOf(forward.SourceScreen) != 0 {
-		sources |= bitOf(forward.SourceScreenAudio)
+	if muted&sources.Bit(forward.SourceScreen) != 0 {
+		muted |= sources.Bit(forward.SourceScreenAudio)
 	}
-	u.silenced = sources
+	u.silenced = muted
 	for _, s := range u.streams {
-		if sources&bitOf(s.source) != 0 {
+		if muted&sources.Bit(s.source) != 0 {
 			ended = append(ended, s.layer)
 			s.layer = nil
 		}

@@ -1,4 +1,4 @@
-package sfu
+package connection
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/pion/rtcp"
 
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
 // reportOf marshals a report with Pion and reads it with ours.
@@ -117,4 +118,23 @@ func FuzzTransportFeedback(f *testing.F) {
 			bandwidth.NewPath(0, func() {}).Feedback(report)
 		}
 	})
+}
+
+// FuzzFeedback lets a client's RTCP come as it may.
+func FuzzFeedback(f *testing.F) {
+	const ssrc = 7
+	for _, packets := range [][]rtcp.Packet{
+		{&rtcp.TransportLayerNack{MediaSSRC: ssrc, Nacks: []rtcp.NackPair{{PacketID: 65535, LostPackets: 0xffff}}}},
+		{&rtcp.PictureLossIndication{MediaSSRC: ssrc}, &rtcp.FullIntraRequest{MediaSSRC: ssrc, FIR: []rtcp.FIREntry{{SSRC: ssrc}}}},
+		{&rtcp.ReceiverReport{SSRC: 1, Reports: []rtcp.ReceptionReport{{SSRC: ssrc}}}},
+	} {
+		text, err := rtcp.Marshal(packets)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	c := open(f, read(f, publishing))
+	c.bySSRC[ssrc] = &slot{Slot: c.cfg.Room.AddSlot(forward.SlotConfig{Peer: "bob", Mid: "0", Kind: forward.KindVideo, SSRC: ssrc}), ssrc: ssrc}
+	f.Fuzz(func(_ *testing.T, text []byte) { c.RTCP(text, time.Now()) })
 }

@@ -1,4 +1,4 @@
-package sfu
+package connection
 
 import (
 	"encoding/binary"

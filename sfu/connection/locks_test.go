@@ -1,4 +1,4 @@
-package sfu
+package connection
 
 import (
 	"testing"
@@ -7,23 +7,14 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // TestOffersBesideNewStreams: a client negotiates anew while packets come that have no stream yet. Neither waits for the other for ever.
 func TestOffersBesideNewStreams(t *testing.T) {
-	s := newStage(t, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	o, err := offer.Read(publishing, offerLimits(s.node.cfg.Limits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := connect(s.node.transport, o, s.looseConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := read(t, publishing)
+	c := open(t, o)
 	message := &control.Offer{Id: "1", Sdp: publishing, Senders: []*control.Sender{{Mid: "0", Source: control.Source_SOURCE_CAMERA, Ssrc: 1}}}
-	if _, err := c.answer(message, o); err != nil {
+	if _, err := c.Answer(message, o); err != nil {
 		t.Fatal(err)
 	}
 	header := rtp.Header{Version: 2, SSRC: 1, PayloadType: 5} // of no codec, so each packet looks for its stream
@@ -45,7 +36,7 @@ func TestOffersBesideNewStreams(t *testing.T) {
 	}()
 	go func() {
 		for range rounds {
-			if _, err := c.answer(message, o); err != nil {
+			if _, err := c.Answer(message, o); err != nil {
 				t.Error(err)
 				break
 			}
@@ -57,5 +48,4 @@ func TestOffersBesideNewStreams(t *testing.T) {
 		<-ended
 	}
 	stuck.Stop()
-	c.close()
 }

@@ -1,8 +1,7 @@
-package sfu
+package connection
 
 import (
 	"encoding/binary"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -19,10 +18,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
-
-var errConnectionClosed = errors.New("the connection is closed")
 
 const (
 	// browsers use one or two digits
@@ -30,30 +28,51 @@ const (
 	maxSources  = 32
 )
 
-type connectionConfig struct {
-	room         *forward.Room
-	batch        transport.Batch // the room's loop's
-	shard        int
-	owner        string // unique on the node
-	peer         forward.PeerID
-	gone         func() bool // see forward.RemovePeer
-	canPublish   bool
-	publishable  uint32 // as in control.Attach
-	canSubscribe bool
-	compatible   bool // offer all SRTP profiles
-	candidates   []netip.AddrPort
-	mediaTCP     uint16 // 0: none
-	pathStart    uint64 // bits per second of the client's path; 0: unlimited
-	onPath       func() // must not block
-	onBroken     func() // a packet of the client's panicked; must not block
-	// onState hears each change in order, and must not call the connection.
-	onState func(*connection, control.TransportState)
-	log     *slog.Logger
+// Config is what a connection is made for, and with.
+type Config struct {
+	// Room forwards what the client sends, and what others send to the slots of its offers.
+	Room *forward.Room
+	// Batch takes the packets of the connection's slots. Only the loop of Room's shard Shard fills it.
+	Batch transport.Batch
+	Shard int
+
+	Owner Owner
+	// Key names the client, uniquely on the node.
+	Key  string
+	Peer forward.PeerID
+
+	CanPublish   bool
+	CanSubscribe bool
+	// Publishable is the set of sources that the client may publish, as in control.Attach.
+	Publishable uint32
+
+	// Compatible has the older SRTP profiles offered too.
+	Compatible bool
+	// Candidates are the node's addresses for the answers.
+	Candidates []netip.AddrPort
+	// MediaTCP is the port of media over TCP, 0 for none.
+	MediaTCP uint16
+	// PathStart is what the client's path was found to carry, in bits per second; 0: unlimited.
+	PathStart uint64
+	Log       *slog.Logger
 }
 
-// connection is one RTCPeerConnection.
-type connection struct {
-	connectionConfig
+// Owner is what a connection tells of itself. Its methods are called from the socket's reader and from transport's clocks: they must
+// not block, nor call the connection.
+type Owner interface {
+	// Gone reports whether the peer has been removed from the room: see forward.Room.RemovePeer. The media loop calls it.
+	Gone() bool
+	// PathChanged says that Path has a new target.
+	PathChanged()
+	// Broke says that handling one of the client's packets panicked. The connection ends.
+	Broke()
+	// StateChanged tells each change of the transport's state, in order.
+	StateChanged(c *Connection, state control.TransportState)
+}
+
+// Connection is one RTCPeerConnection.
+type Connection struct {
+	cfg Config
 
 	conn    *transport.Conn
 	path    *bandwidth.Path
@@ -87,16 +106,16 @@ type connection struct {
 	closed    bool
 }
 
-func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {
-	c := &connection{
-		connectionConfig: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
+func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, error) {
+	c := &Connection{
+		cfg: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
 		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
 	}
-	c.path = bandwidth.NewPath(cfg.pathStart, c.budget)
+	c.path = bandwidth.NewPath(cfg.PathStart, c.budget)
 	c.uplink = newUplink(c)
 	var err error
 	c.conn, err = t.Open(transport.Config{
-		Handler: c, Owner: cfg.owner, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.compatible), Log: cfg.log,
+		Handler: c, Owner: cfg.Key, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.Compatible), Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -113,23 +132,36 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
-func (c *connection) accepts(o *offer.Offer) bool {
+func (c *Connection) Accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == o.Origin
 }
 
-func (c *connection) needsCompatible() bool { return c.compatible || c.conn.HandshakeFailed() }
+func (c *Connection) NeedsCompatible() bool { return c.cfg.Compatible || c.conn.HandshakeFailed() }
 
-// alive reports whether the client may still use this connection.
-func (c *connection) alive() bool {
+// Alive reports whether the client may still use this connection.
+func (c *Connection) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed
 }
 
-// answer runs once at a time. A live connection survives an offer that cannot be answered.
-func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, error) {
+// Left reports whether the client has closed its end.
+func (c *Connection) Left() bool { return c.conn.Left() }
+
+// Path is the estimate of what the client's path carries.
+func (c *Connection) Path() *bandwidth.Path { return c.path }
+
+// Silence ends the layers of muted sources, a set as in control.Peer: they begin anew when unmuted, and no lost packets are asked for.
+// Reception is still reported, because the path is as it is. It may wait for the room's media.
+func (c *Connection) Silence(muted uint32) { closeLayers(c.uplink.mute(muted)) }
+
+// Unplaced lists the streams whose packets belong to no m-line.
+func (c *Connection) Unplaced() []*control.Stream { return c.uplink.listUnplaced() }
+
+// Answer runs once at a time. A live connection survives an offer that cannot be answered.
+func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, error) {
 	restarted, err := c.learn(message, o)
 	if err != nil {
 		return "", err
@@ -146,7 +178,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 	c.version++
 	answer := offer.Answer{
 		SessionID: c.session, Version: c.version, Ufrag: credentials.Ufrag, Password: credentials.Password,
-		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.candidates, TCPPort: c.mediaTCP, CanPublish: c.canPublish, CanSubscribe: c.canSubscribe,
+		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.cfg.Candidates, TCPPort: c.cfg.MediaTCP, CanPublish: c.cfg.CanPublish, CanSubscribe: c.cfg.CanSubscribe,
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
@@ -157,7 +189,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 }
 
 // learn reports whether the offer restarts ICE.
-func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bool, err error) {
+func (c *Connection) learn(message *control.Offer, o *offer.Offer) (restarted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := o.Extends(c.lines); err != nil {
@@ -170,7 +202,7 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 		c.unused[s.GetMid()] = s
 	}
 	for _, s := range message.GetSenders() {
-		if source, ok := sourceOf(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSources {
+		if source, ok := sources.Of(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSources {
 			c.sources[s.GetMid()] = source
 			c.sent[source] = c.sent[source] || s.GetSsrc() != 0
 		}
@@ -178,31 +210,31 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-// giveUp leaves media running; the next offer gets a new connection.
-func (c *connection) giveUp() {
+// GiveUp leaves media running; the next offer gets a new connection.
+func (c *Connection) GiveUp() {
 	c.mu.Lock()
 	c.dead = true
 	c.mu.Unlock()
 }
 
-func (c *connection) Moved() { c.path.Moved() }
+func (c *Connection) Moved() { c.path.Moved() }
 
-func (c *connection) StateChanged(state transport.State) {
+func (c *Connection) StateChanged(state transport.State) {
 	switch state {
 	case transport.Connecting:
 	case transport.Connected:
 		c.connected()
-		c.onState(c, control.TransportState_TRANSPORT_STATE_CONNECTED)
+		c.cfg.Owner.StateChanged(c, control.TransportState_TRANSPORT_STATE_CONNECTED)
 	case transport.Disconnected:
-		c.onState(c, control.TransportState_TRANSPORT_STATE_DISCONNECTED)
+		c.cfg.Owner.StateChanged(c, control.TransportState_TRANSPORT_STATE_DISCONNECTED)
 	case transport.Failed:
-		c.giveUp()
-		c.onState(c, control.TransportState_TRANSPORT_STATE_FAILED)
+		c.GiveUp()
+		c.cfg.Owner.StateChanged(c, control.TransportState_TRANSPORT_STATE_FAILED)
 	}
 }
 
 // connected starts the slots, because earlier keyframes would be lost.
-func (c *connection) connected() {
+func (c *Connection) connected() {
 	c.mu.Lock()
 	if c.up {
 		c.mu.Unlock()
@@ -215,7 +247,7 @@ func (c *connection) connected() {
 		slots = append(slots, s)
 	}
 	c.mu.Unlock()
-	if c.canPublish {
+	if c.cfg.CanPublish {
 		for _, ssrc := range named {
 			c.uplink.sendPLI(ssrc)
 		}
@@ -226,28 +258,28 @@ func (c *connection) connected() {
 }
 
 // budget does not block.
-func (c *connection) budget() {
+func (c *Connection) budget() {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()
 	if c.replaced {
 		return
 	}
 	bitsPerSecond := c.path.Target()
-	c.log.Debug("bandwidth estimate", "bits_per_second", bitsPerSecond)
-	c.room.SetBudget(c.peer, bitsPerSecond)
-	c.onPath()
+	c.cfg.Log.Debug("bandwidth estimate", "bits_per_second", bitsPerSecond)
+	c.cfg.Room.SetBudget(c.cfg.Peer, bitsPerSecond)
+	c.cfg.Owner.PathChanged()
 }
 
-// retire is called when another connection replaces this one.
-func (c *connection) retire(by *connection) {
+// Retire is called when another connection replaces this one.
+func (c *Connection) Retire(by *Connection) {
 	c.budgets.Lock()
 	c.replaced = true
 	c.budgets.Unlock()
 	by.budget() // this one's may be the last
 }
 
-// close must not be called from StateChanged or the room's loop.
-func (c *connection) close() {
+// Close must not be called from StateChanged or the room's loop.
+func (c *Connection) Close() {
 	c.arranging.Lock()
 	c.mu.Lock()
 	c.closed = true
@@ -262,7 +294,7 @@ func (c *connection) close() {
 }
 
 // RTCP is part of transport.Handler.
-func (c *connection) RTCP(b []byte, arrived time.Time) {
+func (c *Connection) RTCP(b []byte, arrived time.Time) {
 	defer c.blame()
 	for range maxRTCPInPackets {
 		if len(b) < rtcpHeaderBytes {
@@ -285,7 +317,7 @@ func (c *connection) RTCP(b []byte, arrived time.Time) {
 	}
 }
 
-func (c *connection) report(packet rtcp.Packet, arrived time.Time) {
+func (c *Connection) report(packet rtcp.Packet, arrived time.Time) {
 	switch p := packet.(type) {
 	case *rtcp.SenderReport:
 		c.uplink.senderReport(p, arrived)
@@ -309,38 +341,38 @@ func (c *connection) report(packet rtcp.Packet, arrived time.Time) {
 	}
 }
 
-func (c *connection) keyframeRequested(ssrc uint32) {
+func (c *Connection) keyframeRequested(ssrc uint32) {
 	if s := c.slotOf(ssrc); s != nil {
 		s.KeyframeRequested()
 	}
 }
 
 // roundTrip uses reports on what we sent (RFC 3550 section 6.4.1).
-func (c *connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
+func (c *Connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
 	for i := range reports {
 		r := &reports[i]
 		if r.LastSenderReport == 0 || c.slotOf(r.SSRC) == nil {
 			continue
 		}
-		if rtt, ok := c.room.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
+		if rtt, ok := c.cfg.Room.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
 			c.uplink.roundTrip(rtt)
-			c.room.SetRoundTrip(c.peer, rtt)
+			c.cfg.Room.SetRoundTrip(c.cfg.Peer, rtt)
 			return
 		}
 	}
 }
 
 // blame is deferred where an authentic packet is read. The transport recovers, and ends the connection.
-func (c *connection) blame() {
+func (c *Connection) blame() {
 	if fault := recover(); fault != nil {
-		c.onBroken()
+		c.cfg.Owner.Broke()
 		panic(fault) //nolint:forbidigo // it goes on to the transport
 	}
 }
 
-// sending returns a source's m-lines, since when the transport is up, and whether the offer named an SSRC: then the
+// Sending returns a source's m-lines, since when the transport is up, and whether the offer named an SSRC: then the
 // client had been sending before.
-func (c *connection) sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
+func (c *Connection) Sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for mid, s := range c.sources {
@@ -366,12 +398,12 @@ type slot struct {
 	stream    string
 }
 
-func (c *connection) arrange(o *offer.Offer) {
+func (c *Connection) arrange(o *offer.Offer) {
 	c.arranging.Lock()
 	defer c.arranging.Unlock()
 	receives := map[string]bool{}
 	for i := range o.Sections {
-		if line := &o.Sections[i]; line.Receives && c.canSubscribe && len(line.Codecs) > 0 {
+		if line := &o.Sections[i]; line.Receives && c.cfg.CanSubscribe && len(line.Codecs) > 0 {
 			receives[line.MID] = true
 			c.addSlot(line)
 		}
@@ -382,19 +414,19 @@ func (c *connection) arrange(o *offer.Offer) {
 }
 
 // addSlot needs arranging.
-func (c *connection) addSlot(line *offer.Section) {
+func (c *Connection) addSlot(line *offer.Section) {
 	s, cfg := c.newSlot(line)
 	if s == nil {
 		return
 	}
-	s.Slot = c.room.AddSlot(cfg)
+	s.Slot = c.cfg.Room.AddSlot(cfg)
 	if up := c.keepSlot(line.MID, s); up { // else connected does it
 		s.Ready()
 	}
 }
 
 // newSlot is nil for an m-line that has a slot, and once c is closed.
-func (c *connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
+func (c *Connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.slots[line.MID] != nil {
@@ -402,9 +434,9 @@ func (c *connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
 	}
 	unused := c.unused[line.MID]
 	s := &slot{ssrc: c.newSSRC(unused.GetSsrc(), 0), audio: line.Audio, stream: c.newStream(line.Audio)}
-	writer := c.conn.Writer(c.batch, !line.Audio)
+	writer := c.conn.Writer(c.cfg.Batch, !line.Audio)
 	cfg := forward.SlotConfig{
-		Peer: c.peer, Gone: c.gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
+		Peer: c.cfg.Peer, Gone: c.cfg.Owner.Gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.cfg.Shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 	}
 	for _, codec := range line.Codecs {
@@ -427,7 +459,7 @@ func (c *connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
 	return s, cfg
 }
 
-func (c *connection) keepSlot(mid string, s *slot) (up bool) {
+func (c *Connection) keepSlot(mid string, s *slot) (up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slots[mid], c.bySSRC[s.ssrc] = s, s
@@ -437,7 +469,7 @@ func (c *connection) keepSlot(mid string, s *slot) (up bool) {
 	return c.up
 }
 
-func (c *connection) takeSlotsBut(stay map[string]bool) []*slot {
+func (c *Connection) takeSlotsBut(stay map[string]bool) []*slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var taken []*slot
@@ -453,7 +485,7 @@ func (c *connection) takeSlotsBut(stay map[string]bool) []*slot {
 }
 
 // newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs mu.
-func (c *connection) newStream(audio bool) string {
+func (c *Connection) newStream(audio bool) string {
 	taken := map[string]bool{}
 	for _, s := range c.slots {
 		taken[s.stream] = taken[s.stream] || s.audio == audio
@@ -467,7 +499,7 @@ func (c *connection) newStream(audio bool) string {
 
 // newSSRC is the one that the client knows, else random (RFC 3550 section 8): never given here, and not the slot's other one. A slot's
 // numbers begin anew: with the SSRC of a former one it would seal two packets with one nonce. It needs mu.
-func (c *connection) newSSRC(known, other uint32) uint32 {
+func (c *Connection) newSSRC(known, other uint32) uint32 {
 	if c.forgetful {
 		known = 0
 	}
@@ -479,7 +511,7 @@ func (c *connection) newSSRC(known, other uint32) uint32 {
 }
 
 // retireSSRC remembers an SSRC, or that one was forgotten: a random one is hardly ever the same. It needs mu.
-func (c *connection) retireSSRC(ssrc uint32) {
+func (c *Connection) retireSSRC(ssrc uint32) {
 	if len(c.bySSRC) < maxSSRCs {
 		c.bySSRC[ssrc] = nil
 		return
@@ -488,13 +520,13 @@ func (c *connection) retireSSRC(ssrc uint32) {
 	c.forgetful = true
 }
 
-func (c *connection) slotOf(ssrc uint32) *slot {
+func (c *Connection) slotOf(ssrc uint32) *slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bySSRC[ssrc]
 }
 
-func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
+func (c *Connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	defer c.blame()
 	u := c.uplink
 	u.mu.Lock()
@@ -516,7 +548,7 @@ func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 }
 
 // Tick is part of transport.Handler.
-func (c *connection) Tick(now time.Time) {
+func (c *Connection) Tick(now time.Time) {
 	u := c.uplink
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -530,8 +562,8 @@ func (c *connection) Tick(now time.Time) {
 	}
 }
 
-func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
-	if !c.canPublish || line == nil {
+func (c *Connection) sourceOf(line *offer.Section) (forward.Source, bool) {
+	if !c.cfg.CanPublish || line == nil {
 		return "", false
 	}
 	c.mu.Lock()
@@ -544,17 +576,7 @@ func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	default:
 		source = forward.SourceCamera
 	}
-	return source, source.Kind() == forwardKind(line) && mayPublish(c.publishable, source)
-}
-
-// of the one-byte form (RFC 8285 section 4.2), which forward writes
-const maxOneByteID = 14
-
-func transportSequenceID(line *offer.Section) uint8 {
-	if id := line.Extensions.TransportCC; id <= maxOneByteID {
-		return id
-	}
-	return 0
+	return source, source.Kind() == forwardKind(line) && sources.MayPublish(c.cfg.Publishable, source)
 }
 
 const (

@@ -3,10 +3,11 @@ package sfu
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/pion/rtp"
-	"time"
 )
 
 // TestASilentPublisherIsAskedForANewOffer: the camera of somebody who had been sending it does not come. Whoever shows it waits,

@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
-	"log/slog"
 )
 
 // TestOffersMadeToCostAreRefused: what is cheap to write and dear to read.

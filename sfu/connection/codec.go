@@ -15,6 +15,7 @@ func forwardKind(line *offer.Section) forward.Kind {
 	return forward.KindVideo
 }
 
+// passedExtensions are the ids of the header extensions that are forwarded as they came.
 func passedExtensions(line *offer.Section) forward.PassedExtensions {
 	ids := &line.Extensions
 	return forward.PassedExtensions{ids.AbsCaptureTime, ids.PlayoutDelay, ids.VideoOrientation}
@@ -27,6 +28,7 @@ func forwardCodec(codec offer.Codec) forward.Codec {
 	}
 }
 
+// opusOf finds the codec of which RED carries copies.
 func opusOf(line *offer.Section) (offer.Codec, bool) {
 	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.MimeType == "audio/opus" })
 	if i < 0 {
@@ -35,6 +37,7 @@ func opusOf(line *offer.Section) (offer.Codec, bool) {
 	return line.Codecs[i], true
 }
 
+// redOf returns the payload type of RED, or 0.
 func redOf(line *offer.Section) uint8 {
 	if i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.Name == offer.NameRED }); i >= 0 {
 		return line.Codecs[i].PayloadType
@@ -42,6 +45,7 @@ func redOf(line *offer.Section) uint8 {
 	return 0
 }
 
+// repairOf says how the client repeats packets of the codec that were lost.
 func repairOf(codec *offer.Codec) reception.Repair {
 	switch {
 	case !codec.NACK():
@@ -53,9 +57,10 @@ func repairOf(codec *offer.Codec) reception.Repair {
 	}
 }
 
-// of the one-byte form (RFC 8285 section 4.2), which forward writes
+// maxOneByteID is the highest id of the one-byte form of header extensions (RFC 8285 section 4.2), which is what sfu/forward writes.
 const maxOneByteID = 14
 
+// transportSequenceID returns 0 where the m-line has no usable id of transport-wide numbers.
 func transportSequenceID(line *offer.Section) uint8 {
 	if id := line.Extensions.TransportCC; id <= maxOneByteID {
 		return id

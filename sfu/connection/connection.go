@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	// browsers use one or two digits
+	// Browsers number their m-lines with one or two digits.
 	maxMidBytes = 16
-	maxSources  = 32
+	// maxSources is how many m-lines a client may name the source of.
+	maxSources = 32
 )
 
 // Config is what a connection is made for, and with.
@@ -70,7 +71,7 @@ type Owner interface {
 	StateChanged(c *Connection, state control.TransportState)
 }
 
-// Connection is one RTCPeerConnection.
+// Connection is one RTCPeerConnection. It is safe for concurrent use, but answers one offer at a time.
 type Connection struct {
 	cfg Config
 
@@ -81,31 +82,46 @@ type Connection struct {
 
 	feedback feedbackReader
 
-	budgets  sync.Mutex // held while a budget is told: none after retire
-	replaced bool       // guarded by budgets
+	// budgets is held while the room is told what the path carries, so that a replaced connection tells nothing after Retire.
+	budgets  sync.Mutex
+	replaced bool // guarded by budgets
 
-	// arranging is held while the room is told of slots, which may wait: each is added before close ends it, and none later.
-	// The socket's reader takes mu alone.
+	// arranging is held while the room is told of slots, which may wait for the room. It makes sure that every slot is added before
+	// Close ends it, and none is added later. The socket's reader never takes it.
 	arranging sync.Mutex
 
-	mu        sync.Mutex // guards the fields below; taken after uplink.mu and arranging
-	origin    string     // as in offer.Offer
-	ufrag     string     // of the client's ICE
-	lines     []offer.Section
-	version   uint64
-	sources   map[string]forward.Source
-	sent      map[forward.Source]bool        // SSRCs named by the last offer
-	slots     map[string]*slot               // by mid
-	bySSRC    map[uint32]*slot               // by media and RTX SSRC; nil: a former slot's
-	named     []uint32                       // video SSRCs from before this connection
-	unused    map[string]*control.UnusedSlot // by mid, of the last offer
-	upAt      time.Time
-	forgetful bool // some former slots' SSRCs are not in bySSRC
-	up        bool // DTLS is up
-	dead      bool // failed or closed: only a new connection helps
-	closed    bool
+	// mu guards the fields below. It is taken after uplink.mu and after arranging.
+	mu sync.Mutex
+	// origin identifies the client's RTCPeerConnection: see offer.Offer.
+	origin string
+	// ufrag is that of the client's ICE. An offer with another one restarts ICE.
+	ufrag string
+	// lines are the m-lines of the last offer, which the next one must extend.
+	lines   []offer.Section
+	version uint64
+	// sources says by mid what the client publishes.
+	sources map[string]forward.Source
+	// sent has the sources that the client had been sending before, since it named an SSRC of theirs.
+	sent map[forward.Source]bool
+	// slots are found by mid.
+	slots map[string]*slot
+	// bySSRC finds a slot by its SSRC and by that of its retransmissions. The SSRC of a former slot has a nil one.
+	bySSRC map[uint32]*slot
+	// forgetful says that bySSRC lacks the SSRCs of some former slots.
+	forgetful bool
+	// named are the SSRCs of the client's pictures that it had been sending to its former node.
+	named []uint32
+	// unused are the slots by mid that the client's former node sent nothing to.
+	unused map[string]*control.UnusedSlot
+	// up says that DTLS was established, at upAt.
+	up   bool
+	upAt time.Time
+	// dead says that the connection failed or was given up, so that the client needs a new one.
+	dead   bool
+	closed bool
 }
 
+// Open makes a connection for the client of an offer, which Answer answers. The transport reads its packets from now on.
 func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, error) {
 	c := &Connection{
 		cfg: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
@@ -123,8 +139,8 @@ func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, erro
 	return c, nil
 }
 
-// libwebrtc prefers AES128_CM_HMAC_SHA1_80, six times as costly as AES-128-GCM (RFC 7714): it is offered only after a
-// failed handshake.
+// srtpProfiles offers AES128_CM_HMAC_SHA1_80 only after a failed handshake. libwebrtc prefers it, and it costs six times as much as
+// AES-128-GCM (RFC 7714).
 func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	if compatible {
 		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
@@ -132,15 +148,17 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
+// Accepts reports whether the offer is of the client's same RTCPeerConnection, and the connection can still be used.
 func (c *Connection) Accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == o.Origin
 }
 
+// NeedsCompatible reports whether the client's next connection must offer the older SRTP profiles too, because a handshake failed.
 func (c *Connection) NeedsCompatible() bool { return c.cfg.Compatible || c.conn.HandshakeFailed() }
 
-// Alive reports whether the client may still use this connection.
+// Alive reports whether the client may still use the connection. Before it is connected, it may.
 func (c *Connection) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,13 +178,15 @@ func (c *Connection) Silence(muted uint32) { closeLayers(c.uplink.mute(muted)) }
 // Unplaced lists the streams whose packets belong to no m-line.
 func (c *Connection) Unplaced() []*control.Stream { return c.uplink.listUnplaced() }
 
-// Answer runs once at a time. A live connection survives an offer that cannot be answered.
+// Answer answers an offer, one at a time. An offer that cannot be answered leaves the connection as it was. It may wait for the room's
+// media, because slots are added and removed.
 func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, error) {
 	restarted, err := c.learn(message, o)
 	if err != nil {
 		return "", err
 	}
-	c.uplink.learn(message.GetSenders()) // takes uplink.mu, which comes before mu
+	// This takes uplink.mu, so mu must be free.
+	c.uplink.learn(message.GetSenders())
 	if restarted {
 		c.conn.Restart(o.Ufrag, o.Password)
 	}
@@ -182,13 +202,13 @@ func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, err
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
-		// The same on every node: a move changes nothing in the page.
+		// Stream and track have the same names on every node, so that a move changes nothing in the page.
 		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid, CNAME: forward.CNAME}
 	}
 	return o.Answer(&answer), nil
 }
 
-// learn reports whether the offer restarts ICE.
+// learn takes over what the offer says, unless the offer breaks the order of m-lines. It reports whether the offer restarts ICE.
 func (c *Connection) learn(message *control.Offer, o *offer.Offer) (restarted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,15 +230,17 @@ func (c *Connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-// GiveUp leaves media running; the next offer gets a new connection.
+// GiveUp leaves the media running, but has the client's next offer answered by a new connection.
 func (c *Connection) GiveUp() {
 	c.mu.Lock()
 	c.dead = true
 	c.mu.Unlock()
 }
 
+// Moved is part of transport.Handler. The client has another address, and so another path.
 func (c *Connection) Moved() { c.path.Moved() }
 
+// StateChanged is part of transport.Handler.
 func (c *Connection) StateChanged(state transport.State) {
 	switch state {
 	case transport.Connecting:
@@ -233,7 +255,8 @@ func (c *Connection) StateChanged(state transport.State) {
 	}
 }
 
-// connected starts the slots, because earlier keyframes would be lost.
+// connected begins what had to wait for the transport: it asks for keyframes of the pictures that the client named, and starts the
+// slots, whose first keyframes would have been lost.
 func (c *Connection) connected() {
 	c.mu.Lock()
 	if c.up {
@@ -257,7 +280,7 @@ func (c *Connection) connected() {
 	}
 }
 
-// budget does not block.
+// budget tells the room what the path carries. It does not block.
 func (c *Connection) budget() {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()
@@ -270,15 +293,17 @@ func (c *Connection) budget() {
 	c.cfg.Owner.PathChanged()
 }
 
-// Retire is called when another connection replaces this one.
+// Retire makes another connection the one whose path counts.
 func (c *Connection) Retire(by *Connection) {
 	c.budgets.Lock()
 	c.replaced = true
 	c.budgets.Unlock()
-	by.budget() // this one's may be the last
+	// The last budget that the room was told may be of this connection.
+	by.budget()
 }
 
-// Close must not be called from StateChanged or the room's loop.
+// Close ends the transport, the slots and the layers. It may wait for the room's media and for the transport's callbacks, so neither
+// StateChanged nor a room's loop may call it.
 func (c *Connection) Close() {
 	c.arranging.Lock()
 	c.mu.Lock()
@@ -293,7 +318,7 @@ func (c *Connection) Close() {
 	}
 }
 
-// RTCP is part of transport.Handler.
+// RTCP is part of transport.Handler: it reads one compound packet of the client's, on the socket's reader.
 func (c *Connection) RTCP(b []byte, arrived time.Time) {
 	defer c.blame()
 	for range maxRTCPInPackets {
@@ -347,7 +372,7 @@ func (c *Connection) keyframeRequested(ssrc uint32) {
 	}
 }
 
-// roundTrip uses reports on what we sent (RFC 3550 section 6.4.1).
+// roundTrip measures the round trip from the reports on what the node sent (RFC 3550 section 6.4.1).
 func (c *Connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
 	for i := range reports {
 		r := &reports[i]
@@ -362,7 +387,8 @@ func (c *Connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time
 	}
 }
 
-// blame is deferred where an authentic packet is read. The transport recovers, and ends the connection.
+// blame tells the owner of a panic, and lets the panic go on: the transport recovers, and ends the connection. It is deferred where an
+// authentic packet of the client is read.
 func (c *Connection) blame() {
 	if fault := recover(); fault != nil {
 		c.cfg.Owner.Broke()
@@ -370,8 +396,8 @@ func (c *Connection) blame() {
 	}
 }
 
-// Sending returns a source's m-lines, since when the transport is up, and whether the offer named an SSRC: then the
-// client had been sending before.
+// Sending returns the mids of a source's m-lines, since when the transport has been up, and whether the client had been sending the
+// source before this connection, as an SSRC in its offer shows.
 func (c *Connection) Sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -384,20 +410,23 @@ func (c *Connection) Sending(source forward.Source) (mids []string, upAt time.Ti
 	return mids, c.upAt, c.sent[source]
 }
 
-// Packets kept for slots without RTX: 0.6 s of sound.
+// A slot without RTX repeats lost packets as they were. So many packets are kept for that; of sound they last 0.6 s.
 const repeatedSound, repeatedPicture = 32, 256
 
-// maxSSRCs bounds what a connection remembers of slots and former ones: 32 times what the slots of one offer take.
+// maxSSRCs bounds how many SSRCs of slots and of former slots a connection remembers: 32 times what the slots of one offer take.
 const maxSSRCs = 4096
 
+// slot is an m-line that the client receives on.
 type slot struct {
 	*forward.Slot
 
+	// rtx is the SSRC of the retransmissions, 0 for none.
 	ssrc, rtx uint32
 	audio     bool
 	stream    string
 }
 
+// arrange adds the slots that the offer has more, and ends those that it has no longer.
 func (c *Connection) arrange(o *offer.Offer) {
 	c.arranging.Lock()
 	defer c.arranging.Unlock()
@@ -413,19 +442,20 @@ func (c *Connection) arrange(o *offer.Offer) {
 	}
 }
 
-// addSlot needs arranging.
+// addSlot adds the slot of an m-line, unless there is one. It needs arranging.
 func (c *Connection) addSlot(line *offer.Section) {
 	s, cfg := c.newSlot(line)
 	if s == nil {
 		return
 	}
 	s.Slot = c.cfg.Room.AddSlot(cfg)
-	if up := c.keepSlot(line.MID, s); up { // else connected does it
+	// Before the transport is up, connected starts the slot later.
+	if up := c.keepSlot(line.MID, s); up {
 		s.Ready()
 	}
 }
 
-// newSlot is nil for an m-line that has a slot, and once c is closed.
+// newSlot prepares the slot of an m-line. It returns nil for an m-line that has one, and once the connection is closed.
 func (c *Connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -459,6 +489,7 @@ func (c *Connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
 	return s, cfg
 }
 
+// keepSlot remembers a slot, and reports whether the transport is up.
 func (c *Connection) keepSlot(mid string, s *slot) (up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -469,6 +500,7 @@ func (c *Connection) keepSlot(mid string, s *slot) (up bool) {
 	return c.up
 }
 
+// takeSlotsBut forgets all slots but those of the given mids. The caller closes them without mu, because closing may wait.
 func (c *Connection) takeSlotsBut(stay map[string]bool) []*slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -484,7 +516,8 @@ func (c *Connection) takeSlotsBut(stay map[string]bool) []*slot {
 	return taken
 }
 
-// newStream pairs the first sound with the first picture, and so on: browsers play a MediaStream in step. It needs mu.
+// newStream names the MediaStream of a new slot. The first slot of sound and the first of pictures share one, and so on, because
+// browsers play a MediaStream in step. It needs mu.
 func (c *Connection) newStream(audio bool) string {
 	taken := map[string]bool{}
 	for _, s := range c.slots {
@@ -497,8 +530,9 @@ func (c *Connection) newStream(audio bool) string {
 	}
 }
 
-// newSSRC is the one that the client knows, else random (RFC 3550 section 8): never given here, and not the slot's other one. A slot's
-// numbers begin anew: with the SSRC of a former one it would seal two packets with one nonce. It needs mu.
+// newSSRC returns the SSRC that the client knows from its former node, or a random one (RFC 3550 section 8) if that was given here
+// before. other is the slot's other SSRC. The numbers of a slot begin anew, so that with the SSRC of a former slot two packets would be
+// sealed with one nonce. It needs mu.
 func (c *Connection) newSSRC(known, other uint32) uint32 {
 	if c.forgetful {
 		known = 0
@@ -510,7 +544,8 @@ func (c *Connection) newSSRC(known, other uint32) uint32 {
 	}
 }
 
-// retireSSRC remembers an SSRC, or that one was forgotten: a random one is hardly ever the same. It needs mu.
+// retireSSRC remembers that an SSRC was given. Beyond maxSSRCs it forgets it, and from then on the client gets random ones only,
+// which are hardly ever the same. It needs mu.
 func (c *Connection) retireSSRC(ssrc uint32) {
 	if len(c.bySSRC) < maxSSRCs {
 		c.bySSRC[ssrc] = nil
@@ -520,12 +555,14 @@ func (c *Connection) retireSSRC(ssrc uint32) {
 	c.forgetful = true
 }
 
+// slotOf returns nil for an SSRC that no slot has.
 func (c *Connection) slotOf(ssrc uint32) *slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bySSRC[ssrc]
 }
 
+// RTP is part of transport.Handler: it takes one packet of the client's, on the socket's reader.
 func (c *Connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	defer c.blame()
 	u := c.uplink
@@ -547,7 +584,7 @@ func (c *Connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	u.take(s, header, packet, arrived)
 }
 
-// Tick is part of transport.Handler.
+// Tick is part of transport.Handler: it sends the RTCP that is due.
 func (c *Connection) Tick(now time.Time) {
 	u := c.uplink
 	u.mu.Lock()
@@ -558,10 +595,13 @@ func (c *Connection) Tick(now time.Time) {
 	u.tickAt = time.Time{}
 	defer u.schedule()
 	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
-		_ = c.conn.WriteRTCP(u.due) // an error: the transport is down
+		// An error means that the transport is down, and the client will hear nothing anyway.
+		_ = c.conn.WriteRTCP(u.due)
 	}
 }
 
+// sourceOf returns what the client publishes on an m-line: what the client said, else its microphone or camera. It is false if the
+// client may not publish that.
 func (c *Connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	if !c.cfg.CanPublish || line == nil {
 		return "", false
@@ -580,8 +620,10 @@ func (c *Connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 }
 
 const (
-	rtcpFeedback     = 205 // RFC 4585 section 6.1
-	formatTransport  = 15
-	rtcpHeaderBytes  = 4
-	maxRTCPInPackets = 64 // in one compound
+	// RFC 4585 section 6.1, and draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1.
+	rtcpFeedback    = 205
+	formatTransport = 15
+	rtcpHeaderBytes = 4
+	// maxRTCPInPackets bounds what is read of one compound packet.
+	maxRTCPInPackets = 64
 )

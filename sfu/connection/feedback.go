@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// A longer report is of a browser that moved, whose numbers span those of two nodes: only its ends matter.
+	// A browser that moved numbers on from its former node. Its first report is longer than this and spans the numbers of both nodes,
+	// of which only the first and the last matter.
 	maxFeedbackPackets = 4096
-	// of arrival times
+	// deltaUnit is the unit of arrival times.
 	deltaUnit = 250 * time.Microsecond
 )
 
-// Packet statuses.
+// The statuses of a packet in a report.
 const (
 	statusMissing = iota
 	statusSmallDelta
@@ -27,8 +28,8 @@ type feedbackReader struct {
 	report   bandwidth.Report
 }
 
-// read is false for anything but feedback. The packets of a report that lacks arrival times end before those that lack one. The
-// report is valid until the next call.
+// read is false for anything but feedback. A report may lack arrival times at its end: its packets then end before the first without
+// one. The report is valid until the next call.
 func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	const fixed = 20
 	if len(b) < fixed {
@@ -63,6 +64,7 @@ func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	return r.report, true
 }
 
+// readStatuses returns what follows the chunks of statuses: the arrival times.
 func (r *feedbackReader) readStatuses(b []byte, count int) ([]byte, bool) {
 	r.statuses = r.statuses[:0]
 	for len(r.statuses) < count {
@@ -73,18 +75,20 @@ func (r *feedbackReader) readStatuses(b []byte, count int) ([]byte, bool) {
 		b = b[2:]
 		left := count - len(r.statuses)
 		switch {
-		case chunk&0x8000 == 0: // run length
+		// A chunk is a run length, or 14 symbols of one bit, or 7 symbols of two bits.
+		case chunk&0x8000 == 0:
 			for range min(int(chunk&0x1FFF), left) {
 				r.statuses = append(r.statuses, uint8(chunk>>13&3))
 			}
 			if chunk&0x1FFF == 0 {
-				return nil, false // it would never end
+				// A run of no packets would be read for ever.
+				return nil, false
 			}
-		case chunk&0x4000 == 0: // 14 symbols of one bit
+		case chunk&0x4000 == 0:
 			for i := range min(14, left) {
 				r.statuses = append(r.statuses, uint8(chunk>>(13-i)&1))
 			}
-		default: // 7 symbols of two bits
+		default:
 			for i := range min(7, left) {
 				r.statuses = append(r.statuses, uint8(chunk>>(12-2*i)&3))
 			}

@@ -2,8 +2,8 @@ package connection
 
 import "encoding/binary"
 
-// restore writes the packet that a retransmission repeats (RFC 4588 section 4). It returns its length, 0 for padding
-// and nonsense.
+// restore writes the packet that a retransmission repeats (RFC 4588 section 4). It returns the packet's length, or 0 if the
+// retransmission is only padding, which browsers send to measure a path, or cannot be read.
 func restore(b, packet []byte, of *stream) int {
 	start := payloadStart(packet)
 	if start == 0 || len(packet) < start+2 {
@@ -15,13 +15,13 @@ func restore(b, packet []byte, of *stream) int {
 	b[1] = b[1]&0x80 | of.codec.PayloadType
 	copy(b[2:], original)
 	binary.BigEndian.PutUint32(b[8:], of.ssrc)
-	if b[0]&0x20 != 0 && int(b[n-1]) >= n-start { // only padding
+	if padded := b[0]&0x20 != 0; padded && int(b[n-1]) >= n-start {
 		return 0
 	}
 	return n
 }
 
-// payloadStart is 0 for a truncated header (RFC 3550 section 5.1).
+// payloadStart returns where the payload of an RTP packet begins (RFC 3550 section 5.1), or 0 if the header is truncated.
 func payloadStart(b []byte) int {
 	if len(b) < 12 {
 		return 0

@@ -10,24 +10,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
+// maxNamedStreams is how many SSRCs a client may name.
 const maxNamedStreams = 128
 
+// identity says which encoding an SSRC is of, and whether it repeats lost packets of the encoding (RTX).
 type identity struct {
 	mid, rid string
-	repairs  bool // RTX
+	repairs  bool
 }
 
+// ssrcTable says what the client's SSRCs are.
 type ssrcTable struct {
-	ids     offer.Extensions
-	known   map[uint32]identity
-	repairs map[uint32]uint32 // by RTX SSRC, as offered
+	ids   offer.Extensions
+	known map[uint32]identity
+	// repairs has the SSRC that each RTX SSRC repeats, where the offer says so.
+	repairs map[uint32]uint32
 }
 
 func newSSRCTable() ssrcTable {
 	return ssrcTable{known: map[uint32]identity{}, repairs: map[uint32]uint32{}}
 }
 
-// Browsers omit the MID and RID extensions once an SSRC is acknowledged, so after a move only the client can name it.
+// learn takes the client's word for its SSRCs. Browsers omit the MID and RID extensions once an SSRC is acknowledged, so that after a
+// move only the client can say what it is.
 func (t *ssrcTable) learn(senders []*control.Sender) {
 	for _, s := range senders {
 		if s.GetMid() == "" || len(s.GetMid()) > maxMidBytes || len(t.known)+2 > maxNamedStreams {
@@ -42,6 +47,7 @@ func (t *ssrcTable) learn(senders []*control.Sender) {
 	}
 }
 
+// declared takes over the SSRCs of an m-line, where the client itself has not named them.
 func (t *ssrcTable) declared(line *offer.Section) {
 	for _, ssrc := range line.SSRCs {
 		if _, named := t.known[ssrc]; !named && len(t.known) < maxNamedStreams {
@@ -52,7 +58,7 @@ func (t *ssrcTable) declared(line *offer.Section) {
 	maps.Copy(t.repairs, line.Repairs)
 }
 
-// With BUNDLE an id means the same on all m-lines (RFC 8843 section 9.1).
+// learnExtensions takes over an m-line's ids. With BUNDLE an id means the same on all m-lines (RFC 8843 section 9.1).
 func (t *ssrcTable) learnExtensions(ids *offer.Extensions) {
 	t.ids.MID = cmp.Or(ids.MID, t.ids.MID)
 	t.ids.RID = cmp.Or(ids.RID, t.ids.RID)
@@ -60,7 +66,7 @@ func (t *ssrcTable) learnExtensions(ids *offer.Extensions) {
 	t.ids.TransportCC = cmp.Or(ids.TransportCC, t.ids.TransportCC)
 }
 
-// identify goes by header extensions, else by the client's word.
+// identify goes by the header extensions, or without them by what is known of the SSRC.
 func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 	value := func(id uint8) string {
 		if id == 0 {
@@ -82,7 +88,7 @@ func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 	return who, known
 }
 
-// namedVideo can be asked for keyframes before its first packet.
+// namedVideo returns the SSRCs of pictures that the client named. They can be asked for keyframes before their first packet.
 func namedVideo(senders []*control.Sender) []uint32 {
 	var ssrcs []uint32
 	for _, s := range senders {

@@ -23,16 +23,21 @@ import (
 type uplink struct {
 	connection *Connection
 
-	mu        sync.Mutex // guards the fields below
-	closed    bool
-	silenced  uint32 // as in control.Peer
-	ssrcs     ssrcTable
-	lines     map[string]*offer.Section // publishing, by mid
-	streams   map[uint32]*stream
-	unplaced  map[uint32]*control.Stream // without a layer
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	// silenced is the set of sources that a moderator muted, as in control.Peer.
+	silenced uint32
+	ssrcs    ssrcTable
+	// lines are the m-lines that the client publishes on, by mid.
+	lines   map[string]*offer.Section
+	streams map[uint32]*stream
+	// unplaced counts by SSRC the packets that belong to no m-line.
+	unplaced  map[uint32]*control.Stream
 	reception *reception.Receiver
-	due       []rtcp.Packet // reused by Tick
-	tickAt    time.Time     // next Tick; zero: none
+	// due is the RTCP of the last Tick, whose space the next one uses again.
+	due []rtcp.Packet
+	// tickAt is when the next Tick comes, zero for none.
+	tickAt time.Time
 }
 
 func newUplink(c *Connection) *uplink {
@@ -75,7 +80,7 @@ func (u *uplink) renew(o *offer.Offer) (ended []*forward.Layer) {
 	return ended
 }
 
-// end returns the layer, or nil. It needs mu.
+// end forgets a stream and returns its layer, which may be nil. It needs mu.
 func (u *uplink) end(ssrc uint32, s *stream) *forward.Layer {
 	delete(u.streams, ssrc)
 	u.reception.Remove(ssrc)
@@ -94,8 +99,8 @@ func (u *uplink) endAll() (ended []*forward.Layer) {
 	return ended
 }
 
-// closeLayers may wait for the room, so mu must be free: the socket's reader takes it. The order against AddLayer does
-// not matter: a new layer of the encoding replaces the old one, and then Close does nothing.
+// closeLayers may wait for the room, so the caller must not hold mu, which the socket's reader takes. Meanwhile a new layer of the same
+// encoding may have been added: it replaces the old one, whose Close then does nothing.
 func closeLayers(layers []*forward.Layer) {
 	for _, l := range layers {
 		if l != nil {
@@ -104,7 +109,8 @@ func closeLayers(layers []*forward.Layer) {
 	}
 }
 
-// take needs mu.
+// take hands a packet to the layer of its stream, and begins the layer with the first packet. A retransmission is handed over as the
+// packet that it repeats. Of a muted source only the reception is noted. It needs mu.
 func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time.Time) {
 	of := s
 	if s.original != nil {
@@ -136,10 +142,10 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	of.layer.Push(space)
 }
 
-// begin is false while the room is too busy.
+// begin makes sure that the stream has a layer of its present codec. It is false while the room is too busy to take one.
 func (u *uplink) begin(s *stream) bool {
 	if s.layer == nil || s.outdated {
-		layer := u.connection.cfg.Room.AddLayer(s.config) // it replaces the outdated one
+		layer := u.connection.cfg.Room.AddLayer(s.config)
 		if layer == nil {
 			return false
 		}
@@ -149,7 +155,8 @@ func (u *uplink) begin(s *stream) bool {
 	return true
 }
 
-// place is nil for what is unknown or unwanted. It needs mu.
+// place finds out what a new SSRC is, and begins its stream. It is nil for an SSRC of which that is unknown, or that the client may not
+// send. It needs mu.
 func (u *uplink) place(header *rtp.Header) *stream {
 	who, ok := u.ssrcs.identify(header)
 	line := u.lines[who.mid]
@@ -173,7 +180,8 @@ func (u *uplink) place(header *rtp.Header) *stream {
 		case codec.RTXPayloadType:
 			original := u.originalOf(header.SSRC, who)
 			if original == nil {
-				return nil // media must come first: browsers probe new paths by RTX
+				// Browsers probe a new path with retransmissions. They wait until the stream that they repeat has begun.
+				return nil
 			}
 			s := &stream{identity: who, ssrc: header.SSRC, source: source, original: original}
 			u.streams[s.ssrc] = s
@@ -184,7 +192,7 @@ func (u *uplink) place(header *rtp.Header) *stream {
 	return nil
 }
 
-// originalOf goes by the offer, else by encoding.
+// originalOf returns the stream that an RTX SSRC repeats: as the offer says, or else the one of the same encoding.
 func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
 	if original, ok := u.ssrcs.repairs[ssrc]; ok {
 		return u.streams[original]
@@ -197,7 +205,7 @@ func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
 	return nil
 }
 
-// add replaces an older SSRC of the encoding.
+// add begins a stream, which replaces an older SSRC of the same encoding.
 func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	for _, old := range u.streams {
 		if old.original == nil && old.mid == s.mid && old.rid == s.rid {
@@ -217,7 +225,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	return s
 }
 
-// The transport bounds SSRCs.
+// misplaced counts a packet that belongs to no m-line. The transport bounds how many SSRCs a client has.
 func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s := u.unplaced[header.SSRC]
 	if s == nil {
@@ -238,7 +246,7 @@ func (u *uplink) listUnplaced() []*control.Stream {
 	return streams
 }
 
-// schedule needs mu.
+// schedule asks the transport for a Tick when the next RTCP is due. It needs mu.
 func (u *uplink) schedule() {
 	next := u.reception.Next()
 	if next.IsZero() || !u.tickAt.IsZero() && !next.Before(u.tickAt) {
@@ -249,7 +257,8 @@ func (u *uplink) schedule() {
 }
 
 func (u *uplink) sendPLI(ssrc uint32) {
-	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // as in Tick
+	// An error means that the transport is down, as in Tick.
+	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}})
 }
 
 func (u *uplink) senderReport(p *rtcp.SenderReport, arrived time.Time) {
@@ -269,7 +278,7 @@ func (u *uplink) roundTrip(rtt time.Duration) {
 	u.reception.RoundTrip(rtt)
 }
 
-// mute returns the layers that ended.
+// mute sets which sources are muted, and returns the layers that end by it. A screen is muted with its sound.
 func (u *uplink) mute(muted uint32) (ended []*forward.Layer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -289,14 +298,15 @@ func (u *uplink) mute(muted uint32) (ended []*forward.Layer) {
 const (
 	// A client that alternates between codecs must not keep the room's loop busy.
 	recodeEvery = time.Second
-	// How late a packet may come. In this time numbers go by less than half of their range: see wildVideoPerSecond.
+	// overtakenFor is how late a packet may come. In this time fewer numbers are used than half of their range, at wildVideoPerSecond.
 	overtakenFor = 5 * time.Second
 )
 
-// recode follows a client to another codec of the m-line on the same SSRC: the stream gets another layer. What is overtaken by the
-// change is left to the layer, which refuses it. It needs mu.
+// recode follows a client that goes on with another codec of the m-line on the same SSRC: the stream gets another layer. A packet of
+// the former codec that was overtaken by the change is no change back; the layer drops it. It needs mu.
 func (u *uplink) recode(s *stream, header *rtp.Header, now time.Time) {
-	line, since := u.lines[s.mid], now.Sub(s.recodedAt) // very long before the first
+	// Before the first change recodedAt is zero, and the time since then is long.
+	line, since := u.lines[s.mid], now.Sub(s.recodedAt)
 	overtaken := since < overtakenFor && int16(header.SequenceNumber-s.recodedFrom) < 0
 	if line == nil || since < recodeEvery || overtaken {
 		return

@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"sfu/connection"},
 	{"sfu/share", "sfu/sources"},
 	{"sfu/forward"},
-	{"sfu/forward/parse", "sfu/forward/rtptime"},
+	{"sfu/forward/parse", "sfu/forward/rtptime", "sfu/forward/renumber"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
 	{"control", "people/roster"},

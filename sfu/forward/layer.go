@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 )
 
@@ -64,7 +65,7 @@ type Layer struct {
 	number    uint64
 	format    string
 	closed    bool
-	tracker   sequenceTracker
+	tracker   renumber.Tracker
 	cache     packetCache
 	clock     rtptime.StreamClock
 	peer      *rtptime.PeerClock // the publisher's; nil before takeLayer
@@ -145,7 +146,7 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 func (l *Layer) applyReport(at time.Time, rtp uint32, arrived time.Time) {
 	rtp = l.timeline.CorrectReport(arrived, rtp)
 	if missing := at.Sub(l.clock.Sampled(rtp)); l.cfg.Kind == KindAudio && l.clock.Reported && missing >= rtptime.LeastReported {
-		l.timeline.Add(missing, l.clock.Rate, l.tracker.highest+1, arrived)
+		l.timeline.Add(missing, l.clock.Rate, l.tracker.Highest+1, arrived)
 		rtp += rtptime.Ticks(missing, l.clock.Rate)
 	}
 	l.clock.Reported = true
@@ -156,7 +157,7 @@ func (l *Layer) applyReport(at time.Time, rtp uint32, arrived time.Time) {
 func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
 
 func (l *Layer) receive(p *Packet) bool {
-	sequence, ok := l.tracker.extend(p.header.Sequence)
+	sequence, ok := l.tracker.Extend(p.header.Sequence)
 	if !ok {
 		return false
 	}
@@ -166,18 +167,18 @@ func (l *Layer) receive(p *Packet) bool {
 	}
 	l.packets++
 	// Browsers probe a stopped layer with padding and its old packets.
-	if sequence == l.tracker.highest && !p.empty() {
+	if sequence == l.tracker.Highest && !p.empty() {
 		if !l.alive(p.arrived) {
 			l.requests.unanswered = 0
 		}
 		l.lastHeard = p.arrived
 	}
 	l.rate.add(p.length - p.redundancy.Newest) // Narrow paths get no redundancy.
-	changed := p.described && l.described.receive(p, sequence == l.tracker.highest)
+	changed := p.described && l.described.receive(p, sequence == l.tracker.Highest)
 	if t := p.picture.Temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
-	l.observeTiming(p, sequence == l.tracker.highest && !p.empty())
+	l.observeTiming(p, sequence == l.tracker.Highest && !p.empty())
 	l.clock.Arrival(l.room.wall.At(p.arrived), p.header.Timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.Keyframe && !p.empty() {
 		l.receiveKeyframe(p)

@@ -102,7 +102,7 @@ func play(st *stage, slot *Slot, c *camera, what, back int) {
 	case 4:
 		var numbers []uint16
 		for n := range uint16(back) {
-			numbers = append(numbers, uint16(slot.rewriter.highest)-n)
+			numbers = append(numbers, uint16(slot.rewriter.Highest)-n)
 		}
 		slot.NACK(numbers)
 		synctest.Wait()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 )
 
 const packetCapacity = 1500
@@ -64,27 +65,27 @@ func (p *Packet) payload() []byte {
 }
 
 // payloadFor leaves redundancy out unless negotiated.
-func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
+func (p *Packet) payloadFor(to renumber.PayloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {
 	case p.redundancy.Blocks == 0:
-		return payload, to.media
-	case to.red == 0:
-		return payload[p.redundancy.Newest:], to.media
+		return payload, to.Media
+	case to.RED == 0:
+		return payload[p.redundancy.Newest:], to.Media
 	}
-	p.redundancy.SetPayloadTypes(payload, to.media)
-	return payload, to.red
+	p.redundancy.SetPayloadTypes(payload, to.Media)
+	return payload, to.RED
 }
 
-func (p *Packet) incoming() incoming {
-	return incoming{
-		sequence:  p.sequence,
-		timestamp: p.header.Timestamp,
-		pictureID: p.picture.PictureID,
-		tl0:       p.picture.TL0,
-		frame:     p.frame.Number,
-		empty:     p.empty(),
-		gapless:   p.layer.codec == parse.VP8,
+func (p *Packet) incoming() renumber.Incoming {
+	return renumber.Incoming{
+		Sequence:  p.sequence,
+		Timestamp: p.header.Timestamp,
+		PictureID: p.picture.PictureID,
+		TL0:       p.picture.TL0,
+		Frame:     p.frame.Number,
+		Empty:     p.empty(),
+		Gapless:   p.layer.codec == parse.VP8,
 	}
 }
 

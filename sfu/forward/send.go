@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 
 	"github.com/pion/rtcp"
@@ -48,37 +49,37 @@ func (s *Slot) forward(p *Packet) {
 		s.write(p, &in)
 		return
 	}
-	if p.layer != s.target || in.empty || !p.picture.Keyframe || !s.switchTo(p, &in) {
+	if p.layer != s.target || in.Empty || !p.picture.Keyframe || !s.switchTo(p, &in) {
 		return
 	}
 	s.write(p, &in)
 	// The keyframe is late or replayed: the cache has what follows.
-	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
+	for sequence := p.sequence + 1; sequence <= p.layer.tracker.Highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
 			s.forwardPaced(next)
 		}
 	}
 }
 
-func (s *Slot) write(p *Packet, in *incoming) {
-	if ahead := s.rewriter.ahead(p.sequence); p.described {
-		in.dropped = s.targets().drops(p, ahead, s.spatial, s.temporal.wanted)
+func (s *Slot) write(p *Packet, in *renumber.Incoming) {
+	if ahead := s.rewriter.Ahead(p.sequence); p.described {
+		in.Dropped = s.targets().drops(p, ahead, s.spatial, s.temporal.wanted)
 	} else {
-		in.dropped = s.temporal.drops(p, ahead)
+		in.Dropped = s.temporal.drops(p, ahead)
 	}
-	out, ok := s.rewriter.rewrite(in)
+	out, ok := s.rewriter.Rewrite(in)
 	if !ok {
 		return
 	}
-	if out.filler {
+	if out.Filler {
 		s.writeFiller(p, out)
 		return
 	}
-	if sampled := p.layer.clock.Sampled(in.timestamp); sampled.After(s.newest) {
+	if sampled := p.layer.clock.Sampled(in.Timestamp); sampled.After(s.newest) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
 	payload, payloadType := p.payloadFor(s.currentPayloadTypes(p.arrived))
-	p.picture.Patch(payload, out.pictureID, out.tl0)
+	p.picture.Patch(payload, out.PictureID, out.TL0)
 	s.setHeader(p, out, s.cfg.SSRC, payloadType)
 	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
 	s.addTransportNumber(len(payload) + int(p.padding))
@@ -94,8 +95,8 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	}
 }
 
-func (s *Slot) writeFiller(p *Packet, out outgoing) {
-	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
+func (s *Slot) writeFiller(p *Packet, out renumber.Outgoing) {
+	s.setHeader(p, out, s.cfg.SSRC, s.payload.Media)
 	s.header.Marker, s.header.Padding, s.header.PaddingSize = false, true, 1
 	s.addTransportNumber(int(s.header.PaddingSize))
 	s.countWrite(s.cfg.Writer.WriteRTP(&s.header, nil))
@@ -107,7 +108,7 @@ func (s *Slot) writePadding() {
 	payload[probePadding-1] = probePadding
 	s.header = rtp.Header{
 		Version: 2, Padding: true, PayloadType: s.rtxPayloadType(), SequenceNumber: s.rtxSequence,
-		Timestamp: s.rewriter.timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
+		Timestamp: s.rewriter.Timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
 	}
 	s.rtxSequence++
 	s.addTransportNumber(len(payload))
@@ -116,17 +117,17 @@ func (s *Slot) writePadding() {
 	}
 }
 
-func (s *Slot) switchTo(p *Packet, in *incoming) bool {
+func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 	l := p.layer
 	i := slices.Index(s.formats, l.format)
 	if i < 0 {
 		return false
 	}
-	if s.rewriter.sent == nil {
+	if !s.rewriter.Begun() {
 		s.rewriter = newSlotStream(s.cfg.Kind)
 	}
-	payload := payloadTypes{media: s.cfg.Codecs[i].PayloadType, rtx: s.cfg.Codecs[i].RTXPayloadType, red: s.redPayloadType()}
-	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
+	payload := renumber.PayloadTypes{Media: s.cfg.Codecs[i].PayloadType, RTX: s.cfg.Codecs[i].RTXPayloadType, RED: s.redPayloadType()}
+	s.rewriter.Begin(l.number, payload, in, s.elapsedTicks(l, in.Timestamp, p.arrived))
 	s.payload = payload
 	s.temporal.begin(p.sequence)
 	if p.described {
@@ -141,12 +142,12 @@ func (s *Slot) switchTo(p *Packet, in *incoming) bool {
 
 // Random beginnings: RFC 3550 section 5.1. In the lower half, early loss cannot mislead a receiver's roll-over
 // counter.
-func newSlotStream(kind Kind) rewriter {
+func newSlotStream(kind Kind) renumber.Rewriter {
 	memory := audioMemoryPackets
 	if kind == KindVideo {
 		memory = videoMemoryPackets
 	}
-	return newRewriter(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
+	return renumber.New(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
 }
 
 // If a clock was wrong, arrival counts.
@@ -168,21 +169,21 @@ func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint3
 	return rtptime.Ticks(elapsed, l.clock.Rate)
 }
 
-func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
+func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadType uint8) {
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
 		Version:        2,
 		Marker:         p.header.Marker || s.targeting.ends(p),
 		PayloadType:    payloadType,
-		SequenceNumber: out.sequence,
-		Timestamp:      out.timestamp,
+		SequenceNumber: out.Sequence,
+		Timestamp:      out.Timestamp,
 		SSRC:           ssrc,
 		Extensions:     extensions,
 	}
-	if at := p.header.Descriptor; p.described && s.cfg.DescriptorID != 0 && !out.filler {
+	if at := p.header.Descriptor; p.described && s.cfg.DescriptorID != 0 && !out.Filler {
 		// First: a long one decides the form of all.
 		described := p.buffer[at.At : at.At+at.Length]
-		binary.BigEndian.PutUint16(described[1:], out.frame)
+		binary.BigEndian.PutUint16(described[1:], out.Frame)
 		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // never refused: ids are 1 to 14, lengths 1 to 255
 	}
 	for i, id := range s.cfg.Passed {
@@ -223,10 +224,10 @@ func (s *Slot) countWrite(n int, err error) bool {
 }
 
 // Narrow paths get no redundancy, others after losses, or always without NACK.
-func (s *Slot) currentPayloadTypes(arrived time.Time) payloadTypes {
+func (s *Slot) currentPayloadTypes(arrived time.Time) renumber.PayloadTypes {
 	to := s.payload
-	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
-		to.red = 0
+	if to.RED != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
+		to.RED = 0
 	}
 	return to
 }
@@ -239,7 +240,7 @@ func (s *Slot) targets() *targeting {
 }
 
 func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
-	if s.closed || !s.ready || s.rewriter.sent == nil {
+	if s.closed || !s.ready || !s.rewriter.Begun() {
 		return
 	}
 	if s.asked.IsZero() {
@@ -249,50 +250,50 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	sub := s.room.members.subscriber(s.cfg.Peer)
 	guard := uint32(sub.resendAfter().Milliseconds())
 	for _, sequence := range sequenceNumbers {
-		from, ok := s.rewriter.lookup(sequence)
-		if ok && from.place.again != 0 && at-from.place.again < guard {
+		from, ok := s.rewriter.Lookup(sequence)
+		if ok && from.Place.Again != 0 && at-from.Place.Again < guard {
 			continue
 		}
 		if !ok || !s.budget.take(now, sub.budget) || !s.resendOrRepeat(from, sequence) {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
-		if from.place.again == 0 {
+		if from.Place.Again == 0 {
 			s.losses.note(now)
 		}
-		from.place.again = at
+		from.Place.Again = at
 		s.room.stats.retransmitted.Add(1)
 	}
 }
 
 // Without RTX, the very same bytes: others would reuse their SRTP nonce.
-func (s *Slot) resendOrRepeat(from origin, sequence uint16) bool {
-	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
+func (s *Slot) resendOrRepeat(from renumber.Origin, sequence uint16) bool {
+	if s.cfg.RTXSSRC == 0 || from.Segment.Payload.RTX == 0 {
 		if s.cfg.Repeat == nil {
 			return false
 		}
 		n, err := s.cfg.Repeat(sequence)
 		return s.countWrite(n, err)
 	}
-	layer := s.room.members.layers[from.segment.layer]
+	layer := s.room.members.layers[from.Segment.Layer]
 	if layer == nil {
 		return false
 	}
-	p := layer.cache.get(from.sequence)
+	p := layer.cache.get(from.Sequence)
 	return p != nil && s.resend(p, from, sequence)
 }
 
 // RFC 4588: the original sequence number goes before the payload.
-func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
+func (s *Slot) resend(p *Packet, from renumber.Origin, sequence uint16) bool {
 	in := p.incoming()
-	out := from.segment.apply(&in, sequence, from.place.picture)
+	out := from.Segment.Apply(&in, sequence, from.Place.Picture)
 	payload := p.payload()
-	p.picture.Patch(payload, out.pictureID, out.tl0)
+	p.picture.Patch(payload, out.PictureID, out.TL0)
 	payload = append(binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence), payload...)
 	s.room.scratch = payload
-	out.sequence = s.rtxSequence
+	out.Sequence = s.rtxSequence
 	s.rtxSequence++
-	s.setHeader(p, out, s.cfg.RTXSSRC, from.segment.payload.rtx)
+	s.setHeader(p, out, s.cfg.RTXSSRC, from.Segment.Payload.RTX)
 	s.addTransportNumber(len(payload))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
 	return s.countWrite(n, err)
@@ -333,7 +334,7 @@ func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	return &rtcp.SenderReport{
 		SSRC:        s.cfg.SSRC,
 		NTPTime:     rtptime.NTP(wall),
-		RTPTime:     s.rewriter.outgoingTimestamp(s.current.clock.Timestamp(wall)),
+		RTPTime:     s.rewriter.OutgoingTimestamp(s.current.clock.Timestamp(wall)),
 		PacketCount: r.packets,
 		OctetCount:  r.octets,
 	}

@@ -109,7 +109,7 @@ func TestPartsForwardNothingOfRecycledPackets(t *testing.T) {
 		frames := make(chan uint16, len(views))
 		st.room.post(func() {
 			for _, view := range views {
-				frames <- view.slot.rewriter.frame
+				frames <- view.slot.rewriter.Frame
 			}
 		})
 		first := <-frames

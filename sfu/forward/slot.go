@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
@@ -82,9 +83,9 @@ type Slot struct {
 	wanted          wish
 	formats         []string
 	current         *Layer // not target until its keyframe
-	payload         payloadTypes
+	payload         renumber.PayloadTypes
 
-	rewriter       rewriter
+	rewriter       renumber.Rewriter
 	temporal       temporal
 	spatial        uint8      // the highest wanted, or allSpatial
 	targeting      *targeting // nil before the first described layer
@@ -163,7 +164,7 @@ func (s *Slot) cutTo(target *Layer, now time.Time) {
 		return
 	}
 	if target == nil || target != s.current {
-		s.rewriter.forget()
+		s.rewriter.Forget()
 		s.stopForwarding()
 	}
 	s.setTarget(target, now)
@@ -195,7 +196,7 @@ func (s *Slot) startTarget(now time.Time) {
 }
 
 func (s *Slot) replay(l *Layer) bool {
-	for sequence := l.keyframe.First; sequence <= l.tracker.highest; sequence++ {
+	for sequence := l.keyframe.First; sequence <= l.tracker.Highest; sequence++ {
 		if l.cache.get(sequence) == nil {
 			return false
 		}
@@ -236,7 +237,7 @@ func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 		return
 	}
 	if cut {
-		s.rewriter.forget()
+		s.rewriter.Forget()
 	}
 	if !c.layer.keyframe.At.Equal(now) { // else it is at hand
 		c.layer.requestKeyframe(s.sub, now)
@@ -296,7 +297,7 @@ func (s *Slot) close() {
 		}
 	}
 	s.target, s.current = nil, nil
-	s.rewriter.sent = nil
+	s.rewriter.End()
 	if s.sub != nil {
 		s.sub.removeSlot(s)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 
 	"github.com/pion/rtp"
 	"pgregory.net/rapid"
@@ -317,9 +318,9 @@ func TestAPictureIsForwardedOrLeftOutAsOne(t *testing.T) {
 // the packets of one picture have one number of it, in order.
 func TestRewriterClosesOverDroppedPictures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRewriter(rapid.Uint16().Draw(t, "first"), 0, 256)
-		start := r.highest
-		var arriving []incoming
+		r := renumber.New(rapid.Uint16().Draw(t, "first"), 0, 256)
+		start := r.Highest
+		var arriving []renumber.Incoming
 		sequence := uint32(1 << 16)
 		for id := range uint16(rapid.IntRange(1, 30).Draw(t, "pictures")) {
 			dropped := id > 0 && rapid.Bool().Draw(t, "dropped")
@@ -328,38 +329,38 @@ func TestRewriterClosesOverDroppedPictures(t *testing.T) {
 				if rapid.IntRange(0, 4).Draw(t, "displaced") == 0 {
 					at = max(min(1, at), at-rapid.IntRange(0, 4).Draw(t, "by"))
 				}
-				arriving = slices.Insert(arriving, at, incoming{sequence: sequence, pictureID: id, dropped: dropped, gapless: true})
+				arriving = slices.Insert(arriving, at, renumber.Incoming{Sequence: sequence, PictureID: id, Dropped: dropped, Gapless: true})
 				sequence++
 			}
 		}
-		r.begin(1, payloadTypes{}, &arriving[0], 1)
+		r.Begin(1, renumber.PayloadTypes{}, &arriving[0], 1)
 		numbers := make(map[uint16]bool)
 		pictures := make(map[uint16]uint16)
 		for _, p := range arriving {
-			out, ok := r.rewrite(&p)
+			out, ok := r.Rewrite(&p)
 			if !ok {
 				continue
 			}
-			if numbers[out.sequence] {
-				t.Fatalf("number %d twice", out.sequence)
+			if numbers[out.Sequence] {
+				t.Fatalf("number %d twice", out.Sequence)
 			}
-			numbers[out.sequence] = true
-			if from, ok := r.lookup(out.sequence); !ok || (from.sequence == 0) != out.filler {
+			numbers[out.Sequence] = true
+			if from, ok := r.Lookup(out.Sequence); !ok || (from.Sequence == 0) != out.Filler {
 				t.Fatalf("found %+v for %+v", from, out)
 			}
-			if out.filler != p.dropped {
+			if out.Filler != p.Dropped {
 				t.Fatalf("%+v became %+v", p, out)
 			}
-			if out.filler {
+			if out.Filler {
 				continue
 			}
-			if had, known := pictures[p.pictureID]; known && had != out.pictureID {
-				t.Fatalf("picture %d is %d and %d", p.pictureID, had, out.pictureID)
+			if had, known := pictures[p.PictureID]; known && had != out.PictureID {
+				t.Fatalf("picture %d is %d and %d", p.PictureID, had, out.PictureID)
 			}
-			pictures[p.pictureID] = out.pictureID
+			pictures[p.PictureID] = out.PictureID
 			for other, had := range pictures {
-				if (other < p.pictureID) != (int16(had-out.pictureID) < 0) && other != p.pictureID {
-					t.Fatalf("pictures %d and %d are %d and %d", other, p.pictureID, had, out.pictureID)
+				if (other < p.PictureID) != (int16(had-out.PictureID) < 0) && other != p.PictureID {
+					t.Fatalf("pictures %d and %d are %d and %d", other, p.PictureID, had, out.PictureID)
 				}
 			}
 		}

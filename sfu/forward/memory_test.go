@@ -3,7 +3,6 @@ package forward
 import (
 	"testing"
 
-
 	"pgregory.net/rapid"
 )
 

@@ -65,7 +65,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		s.beginInNoRoom()
 		return nil
 	}
-	if s.server.cut.Load() {
+	if s.server.reach.cut.Load() {
 		return errCutOff
 	}
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
@@ -210,7 +210,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		s.unjudged = true
 		s.log.Debug("session resumed unjudged: the store does not say whether it is over", "error", err)
 	}
-	if s.server.refuses(p.Boot) {
+	if s.server.reach.refuses(p.Boot) {
 		return nil, errUnheard
 	}
 	// From here a place in the room is taken; waiting for the store took none.

@@ -144,7 +144,7 @@ func (s *Server) Leave(ctx context.Context) {
 	atOnce := max(sentAwayAtOnce, (s.hosted.count()+leaveSteps-1)/leaveSteps)
 	stuck := false
 	for s.hosted.count() > 0 {
-		if s.anotherIsReady(ctx, asker, s.parts.Views.View()) {
+		if s.others.ready(ctx, asker, s.parts.Views.View()) {
 			stuck = false
 			s.elsewhere.Store(true)
 			s.log.Info("clients sent to another signaling node", "clients", s.hosted.end(atOnce, errLeaving, func(*session) bool { return true }))
@@ -185,7 +185,7 @@ func (e *evenness) excess(own, all, nodes int) int {
 // shed sends a few clients elsewhere, as Leave does.
 func (s *Server) shed(ctx context.Context, asker *readiness.Asker, excess int, now time.Time) (sent int) {
 	most := min(s.config.ShedPerSecond, excess)
-	if most <= 0 || s.leaving.Load() || !s.anotherIsReady(ctx, asker, s.parts.Views.View()) {
+	if most <= 0 || s.leaving.Load() || !s.others.ready(ctx, asker, s.parts.Views.View()) {
 		return 0
 	}
 	sent = s.hosted.end(most, errShed, func(one *session) bool {

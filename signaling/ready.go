@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/hub"
 )
 
 // A signaling node that alone hears no media node is not ready and sends its clients to another one, where they resume
@@ -40,23 +45,32 @@ func cutOff(view *cluster.View) bool {
 	return vouchedFor
 }
 
+// reach says which media nodes are heard here, and sends the clients of the others away. Its loop owns since and unreached; anybody may ask
+// cut and refuses.
 type reach struct {
-	*Server
+	others *others
+	views  Views
+	hub    *hub.Hub
+	after  time.Duration // without hearing a media node
+	panics *panics.Guard
+	log    *slog.Logger
+	asker  *readiness.Asker
 
-	asker     *readiness.Asker
 	since     time.Time // zero while one is heard
 	unreached map[pin.BootID]time.Time
+
+	cut     atomic.Bool                         // none is heard here, though some live
+	unheard atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
 }
 
-func (s *Server) watchReach(ctx context.Context) {
-	r := &reach{Server: s, asker: readiness.New(askReadyLimit)}
+func (r *reach) watch(ctx context.Context) {
 	backoff.Every(ctx, reachEvery, func() {
-		s.panics.Survives(s.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
+		r.panics.Survives(r.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
 	})
 }
 
 func (r *reach) look(ctx context.Context) {
-	view := r.parts.Views.View()
+	view := r.views.View()
 	if view == nil || !cutOff(view) {
 		if view != nil {
 			r.unreached = r.handOver(ctx, r.asker, view, r.unreached, time.Now())
@@ -70,23 +84,23 @@ func (r *reach) look(ctx context.Context) {
 	if r.since.IsZero() {
 		r.since = time.Now()
 	}
-	if time.Since(r.since) < r.config.CutOffAfter {
+	if time.Since(r.since) < r.after {
 		return
 	}
 	if !r.cut.Swap(true) {
 		r.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
 	}
-	if !r.hub.Empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // asking took time
+	if !r.hub.Empty() && r.others.ready(ctx, r.asker, view) && cutOff(r.views.View()) { // asking took time
 		r.log.Info("clients sent to another signaling node", "clients", r.hub.SendAway(sentAwayAtOnce, "", errCutOff))
 	}
 }
 
 // handOver sends away clients of media nodes that only others hear. It returns those boots, and since when.
-func (s *Server) handOver(
+func (r *reach) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
 ) map[pin.BootID]time.Time {
 	unreached, unheard := map[pin.BootID]time.Time{}, map[pin.BootID]bool{}
-	defer func() { s.unheard.Store(&unheard) }()
+	defer func() { r.unheard.Store(&unheard) }()
 	for id, node := range view.Nodes {
 		if !onlyUnheardHere(node) {
 			continue
@@ -96,35 +110,60 @@ func (s *Server) handOver(
 			since = now
 		}
 		unreached[node.Boot] = since
-		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || len(s.hub.PinnedTo(node.Boot)) == 0 || !s.anotherIsReady(ctx, asker, view) {
+		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || len(r.hub.PinnedTo(node.Boot)) == 0 || !r.others.ready(ctx, asker, view) {
 			continue
 		}
-		sent := s.hub.SendAway(sentAwayAtOnce, node.Boot, errCutOff)
-		s.log.Warn("clients of a media node that is not heard here sent to another signaling node, for one hears it", "node", id, "clients", sent)
+		sent := r.hub.SendAway(sentAwayAtOnce, node.Boot, errCutOff)
+		r.log.Warn("clients of a media node that is not heard here sent to another signaling node, for one hears it", "node", id, "clients", sent)
 	}
 	return unreached
 }
 
 // refuses keeps away clients that were sent elsewhere.
-func (s *Server) refuses(boot pin.BootID) bool {
-	unheard := s.unheard.Load()
+func (r *reach) refuses(boot pin.BootID) bool {
+	unheard := r.unheard.Load()
 	return unheard != nil && (*unheard)[boot]
 }
 
 func onlyUnheardHere(n cluster.Node) bool { return n.Unreachable && !n.Suspect && n.Load.Watchers > 0 }
 
-func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
+// others are the other signaling nodes.
+type others struct {
+	self ring.NodeID
+	log  *slog.Logger
+}
+
+// any asks one after the other until one answers yes.
+func (o *others) any(view *cluster.View, ask func(address string) (yes bool, err error)) bool {
+	if view == nil {
+		return false
+	}
 	for id, node := range view.Signaling {
-		if id == s.config.Node || node.HTTP == "" {
+		if id == o.self || node.HTTP == "" {
 			continue
 		}
-		if err := asker.Ask(ctx, node.HTTP, readiness.Path); err != nil {
-			s.log.Debug("another signaling node is not ready", "node", id, "error", err)
-			continue
+		yes, err := ask(node.HTTP)
+		if yes {
+			return true
 		}
-		return true
+		if err != nil {
+			o.log.Debug("another signaling node is not ready", "node", id, "error", err)
+		}
 	}
 	return false
+}
+
+// ready reports whether one of them takes clients.
+func (o *others) ready(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
+	return o.any(view, func(address string) (bool, error) {
+		err := asker.Ask(ctx, address, readiness.Path)
+		return err == nil, err
+	})
+}
+
+// reachStore reports whether one of them reaches the store.
+func (o *others) reachStore(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
+	return o.any(view, func(address string) (bool, error) { return asker.ReachesStore(ctx, address) })
 }
 
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
@@ -134,8 +173,8 @@ const readyLimit = time.Second
 // serveReady answers balancers: not before gossip settled and the store was reached once, nor while cut off from the media
 // nodes, alone without the store, or overloaded. Running calls need no store.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
-	s.writeSockets(w)
-	if s.storeReached.Load() {
+	w.Header().Set(readiness.SocketsHeader, strconv.FormatInt(max(s.sockets.Load(), 0), 10))
+	if s.storeWatch.reached.Load() {
 		w.Header().Set(readiness.StoreHeader, readiness.StoreReached)
 	}
 	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {
@@ -152,13 +191,13 @@ func (s *Server) checkReady(ctx context.Context) error {
 	if s.leaving.Load() {
 		return errLeaving
 	}
-	if s.cut.Load() {
+	if s.reach.cut.Load() {
 		return errCutOff
 	}
 	if s.full() {
 		return errFull
 	}
-	if s.storeless.Load() {
+	if s.storeWatch.alone.Load() {
 		return errStoreless
 	}
 	if s.ready.Load() {
@@ -174,10 +213,6 @@ func (s *Server) checkReady(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) writeSockets(w http.ResponseWriter) {
-	w.Header().Set(readiness.SocketsHeader, strconv.FormatInt(max(s.sockets.Load(), 0), 10))
-}
-
 // A signaling node that alone has lost the store is not ready: others admit people, and it can open no room. Where all have
 // lost it, all stay ready, for balancers would take the whole cluster away: resumes and joins of open rooms need no store.
 const (
@@ -187,46 +222,41 @@ const (
 
 var errStoreless = errors.New("this signaling node has not reached the store for a while, and another one does: is its way to --store cut?")
 
-func (s *Server) watchStore(ctx context.Context) {
+// storeWatch says whether the store answers. Anybody may ask reached and alone.
+type storeWatch struct {
+	others *others
+	views  Views
+	store  Store
+	after  time.Duration // without an answer
+	panics *panics.Guard
+	log    *slog.Logger
+
+	reached atomic.Bool // by the last ping
+	alone   atomic.Bool // not reached for a while, and another signaling node reaches it
+}
+
+func (w *storeWatch) watch(ctx context.Context) {
 	asker, reached := readiness.New(askReadyLimit), time.Now()
 	backoff.Every(ctx, pingStoreEvery, func() {
-		s.panics.Survives(s.log, "a look whether the store answers broke", func() { reached = s.lookForStore(ctx, asker, reached) })
+		w.panics.Survives(w.log, "a look whether the store answers broke", func() { reached = w.look(ctx, asker, reached) })
 	})
 }
 
-// lookForStore returns when the store answered last.
-func (s *Server) lookForStore(ctx context.Context, asker *readiness.Asker, last time.Time) time.Time {
+// look returns when the store answered last.
+func (w *storeWatch) look(ctx context.Context, asker *readiness.Asker, last time.Time) time.Time {
 	limited, cancel := context.WithTimeout(ctx, pingStoreLimit)
-	err := s.parts.Store.Ping(limited)
+	err := w.store.Ping(limited)
 	cancel()
-	s.storeReached.Store(err == nil)
+	w.reached.Store(err == nil)
 	if err == nil {
-		if s.storeless.Swap(false) {
-			s.log.Info("the store is reached again")
+		if w.alone.Swap(false) {
+			w.log.Info("the store is reached again")
 		}
 		return time.Now()
 	}
-	alone := time.Since(last) >= s.config.StorelessAfter && s.anotherHasStore(ctx, asker)
-	if alone != s.storeless.Swap(alone) {
-		s.log.Warn("whether this node alone does not reach the store, and so is not ready", "alone", alone, "error", err)
+	alone := time.Since(last) >= w.after && w.others.reachStore(ctx, asker, w.views.View())
+	if alone != w.alone.Swap(alone) {
+		w.log.Warn("whether this node alone does not reach the store, and so is not ready", "alone", alone, "error", err)
 	}
 	return last
-}
-
-func (s *Server) anotherHasStore(ctx context.Context, asker *readiness.Asker) bool {
-	view := s.parts.Views.View()
-	if view == nil {
-		return false
-	}
-	for id, node := range view.Signaling {
-		if id == s.config.Node || node.HTTP == "" {
-			continue
-		}
-		if reaches, err := asker.ReachesStore(ctx, node.HTTP); reaches {
-			return true
-		} else if err != nil {
-			s.log.Debug("another signaling node is not ready", "node", id, "error", err)
-		}
-	}
-	return false
 }

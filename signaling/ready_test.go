@@ -137,13 +137,13 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 		{cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}, 2 * unreachedFor},
 		{cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}, 3*unreachedFor - time.Second},
 	} {
-		since = first.handOver(t.Context(), asker, view(step.node), since, now.Add(step.after))
+		since = first.reach.handOver(t.Context(), asker, view(step.node), since, now.Add(step.after))
 	}
 	for _, client := range []*client{stays, goes} {
 		client.say(&wire.Ping{T: 1})
 		hear[*wire.Pong](client)
 	}
-	first.handOver(t.Context(), asker, view(cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}), since, now.Add(3*unreachedFor))
+	first.reach.handOver(t.Context(), asker, view(cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}), since, now.Add(3*unreachedFor))
 	if code, _ := goes.closed(); code != websocket.StatusServiceRestart {
 		t.Fatalf("closed with %v", code)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
@@ -167,18 +168,17 @@ type Server struct {
 	endings    *endings.Endings
 	moderation *moderation.Moderation
 	doors      *door.Doors
+	others     *others
+	reach      *reach
+	storeWatch *storeWatch
 
-	ready        atomic.Bool                         // the store was reached once
-	storeReached atomic.Bool                         // by the last ping
-	storeless    atomic.Bool                         // alone: another one reaches it
-	unheard      atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
-	cut          atomic.Bool                         // none is heard here, though some live
-	sockets      atomic.Int64                        // with a session
-	overloaded   atomic.Bool                         // others have far fewer
-	leaving      atomic.Bool                         // Leave was called
-	elsewhere    atomic.Bool                         // others take the clients
-	hosted       hosted
-	upgraded     chan *session // for hostSessions
+	ready      atomic.Bool  // the store was reached once
+	sockets    atomic.Int64 // with a session
+	overloaded atomic.Bool  // others have far fewer
+	leaving    atomic.Bool  // Leave was called
+	elsewhere  atomic.Bool  // others take the clients
+	hosted     hosted
+	upgraded   chan *session // for hostSessions
 }
 
 const (
@@ -219,6 +219,11 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		Self: config.Node, ExpectedSize: config.ExpectedSize, Placer: parts.Placer, Store: parts.Store, Views: parts.Views, Pool: parts.Pool,
 		Rooms: s.hub, Endings: s.endings, Panics: guard, Log: log,
 	})
+	s.others = &others{self: config.Node, log: log}
+	s.reach = &reach{
+		others: s.others, views: parts.Views, hub: s.hub, after: config.CutOffAfter, panics: guard, log: log, asker: readiness.New(askReadyLimit),
+	}
+	s.storeWatch = &storeWatch{others: s.others, views: parts.Views, store: parts.Store, after: config.StorelessAfter, panics: guard, log: log}
 	return s, nil
 }
 
@@ -277,8 +282,8 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		}
 	}()
 	var watched sync.WaitGroup
-	watched.Go(func() { s.watchReach(life) })
-	watched.Go(func() { s.watchStore(life) })
+	watched.Go(func() { s.reach.watch(life) })
+	watched.Go(func() { s.storeWatch.watch(life) })
 	watched.Go(func() { s.hub.Run(life) })
 	watched.Go(func() { s.endings.Run(life) })
 	watched.Go(func() { s.doors.Run(life) })

@@ -27,6 +27,7 @@ var floors = [][]string{
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
+	{"node"},
 	{"balancer", "signaling"},
 	{"signaling/hub", "signaling/moderation", "signaling/door"},
 	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "signaling/endings", "web"},
@@ -128,11 +129,11 @@ var technologies = []technology{
 		"github.com/alecthomas/kong",
 		[]string{"cli"},
 		nil,
-		"configuration reaches packages as their own structs, not as flags",
+		"configuration reaches packages as structs; cli makes flags and variables of their fields",
 	},
 	{
 		"golang.org/x/crypto/acme",
-		[]string{"cli"},
+		[]string{"node"},
 		nil,
 		"the other packages are given certificates and do not know where they come from",
 	},
@@ -172,9 +173,9 @@ type ban struct {
 var bans = []ban{
 	{
 		"redisstore",
-		[]string{"cli"},
+		[]string{"cli", "node"},
 		true,
-		"users of a store declare the few methods they need; cli hands them the Redis one",
+		"users of a store declare the few methods they need; node hands them the Redis one, and cli looks at a store for the lab",
 	},
 	{
 		"redisstore/storetest", nil, true,
@@ -188,15 +189,21 @@ var bans = []ban{
 	},
 	{
 		"sfu",
-		[]string{"cli"},
+		[]string{"node"},
 		true,
 		"a media node is a process of its own: everybody else speaks to it through control",
 	},
 	{
 		"signaling",
-		[]string{"cli"},
+		[]string{"cli", "node"},
 		true,
 		"a signaling node is reached by its protocol; what stands above uses signaling/wire and signaling/access",
+	},
+	{
+		"node",
+		[]string{"cli"},
+		false,
+		"a process is started by its command line; everybody else speaks to it over its ports",
 	},
 	{
 		"cli",
@@ -415,6 +422,8 @@ func TestTheCheckerSeesViolations(t *testing.T) {
 		{imports{"orchestrator", false, module + "/redisstore"}, "declare the few methods"},
 		{imports{"orchestrator", true, module + "/redisstore"}, ""},
 		{imports{"signaling", false, module + "/sfu"}, "process of its own"},
+		{imports{"node", false, module + "/lab/devcluster"}, "down only"},
+		{imports{"lab/devcluster", false, module + "/node"}, "started by its command line"},
 		{imports{"sfu", false, "testing"}, "test machinery"},
 		{imports{"sfu", true, "testing"}, ""},
 		{imports{"ring", false, "golang.org/x/exp/slices"}, "pure arithmetic"},

@@ -320,7 +320,7 @@ heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " 
 left=$(grep -vE '/(sfu|web|lab/(attack|browser|chaos|devcluster|docker|e2e|load))$' <<<"$heavy")
 [[ -z $left ]] || { echo "no step of test.sh runs $left"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 # What takes longest goes first: beside it the many short ones run, and none is waited for alone.
-slow=$(go list ./redisstore ./signaling ./cluster ./orchestrator/history ./lab/hosts ./sfu/forward ./cli ./ring)
+slow=$(go list ./redisstore ./signaling ./cluster ./orchestrator/history ./lab/hosts ./sfu/forward ./cli ./node ./ring)
 light="$slow $(go list ./... | grep -vxF -e "$heavy" -e "$slow")"
 
 if [[ ${1:-} == fuzz ]]; then
@@ -331,7 +331,7 @@ if [[ ${1:-} == fuzz ]]; then
 fi
 check "gofmt" formatted
 check "go vet" go vet ./...
-check "go vet of the binary of nodes" go vet -tags node . ./cli
+check "go vet of the binary of nodes" go vet -tags node . ./cli ./node
 if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no cluster, no race detector, no fuzzing.
   race=
   # shellcheck disable=SC2086 # the list is to be split

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -18,7 +19,7 @@ const answerBytes = 64 << 20
 
 // serverFlags lead to the operator's API: by default of this user's development cluster.
 type serverFlags struct {
-	keyFlags
+	node.KeyringConfig
 	devStateFlag
 	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Token  string `help:"A token with the operator's grant (roomList, roomAdmin and clusterAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
@@ -38,7 +39,7 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Server == "" {
 		dev, err := findDev(ctx, f.State)
 		if err != nil {
-			return faults(errors.New("--server: none given, and " + err.Error()))
+			return node.Faults(errors.New("--server: none given, and " + err.Error()))
 		}
 		if f.Server, err = dev.page(ctx); err != nil {
 			return err
@@ -50,9 +51,9 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Token != "" {
 		return nil
 	}
-	keys, err := f.keyring()
+	keys, err := f.Keyring()
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	f.Token, err = keys.Mint("", access.Operator("operator"), adminTokenLife)
 	return err
@@ -80,7 +81,7 @@ func (f *serverFlags) sendBody(ctx context.Context, method, path string, content
 	address := strings.TrimSuffix(f.Server, "/") + "/api/v1/" + path
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
-		return nil, faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
+		return nil, node.Faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
 	}
 	request.Header.Set("Authorization", "Bearer "+f.Token)
 	response, err := http.DefaultClient.Do(request)

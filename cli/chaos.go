@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/docker"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
@@ -53,16 +54,16 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	defer cancel()
 	o := c.options(s)
 	if err := o.Validate(); err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	if o.Browsers > 0 && browser.Path() == "" {
-		return faults(fmt.Errorf("--browsers %d: %w", o.Browsers, browser.ErrNoChromium))
+		return node.Faults(fmt.Errorf("--browsers %d: %w", o.Browsers, browser.ErrNoChromium))
 	}
 	if c.Redis != "" && c.running() {
-		return faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
+		return node.Faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
 	}
 	if c.Compose != "" && (c.Running || c.State != "" || c.URL != "" || o.Browsers > 0) {
-		return faults(errors.New("--compose goes with neither --running, --state, --url nor --browsers: the page of docker-compose.yml wants a click"))
+		return node.Faults(errors.New("--compose goes with neither --running, --state, --url nor --browsers: the page of docker-compose.yml wants a click"))
 	}
 	inHosts, err := c.wantsHosts(s)
 	switch {
@@ -129,7 +130,7 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 	if c.Compose != "" {
 		containers, err := docker.Find(ctx, c.Compose)
 		if err != nil {
-			return nil, faults(err)
+			return nil, node.Faults(err)
 		}
 		o.Cluster, o.Network = containers.Client(), docker.Network{Cluster: containers}
 		return containers.Close, nil
@@ -153,14 +154,14 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 	}
 	dev, err := devcluster.Find(ctx, c.State)
 	if err != nil {
-		return nil, faults(err)
+		return nil, node.Faults(err)
 	}
 	status, err := dev.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if c.URL != "" && strings.TrimSuffix(c.URL, "/") != strings.TrimSuffix(status.Page, "/") {
-		return nil, faults(fmt.Errorf("--url %s: the development cluster that runs here is %s; choose another with --state", c.URL, status.Page))
+		return nil, node.Faults(fmt.Errorf("--url %s: the development cluster that runs here is %s; choose another with --state", c.URL, status.Page))
 	}
 	o.Cluster = dev
 	return func() {}, nil
@@ -173,7 +174,7 @@ func (c *chaosCommand) sentinels(s streams) (int, error) {
 		return 0, nil
 	}
 	if c.Redis != "" {
-		return 0, faults(fmt.Errorf("%s freezes a Sentinel of the run's own: leave --redis away", name))
+		return 0, node.Faults(fmt.Errorf("%s freezes a Sentinel of the run's own: leave --redis away", name))
 	}
 	err := devcluster.SentinelsAble()
 	switch {
@@ -183,7 +184,7 @@ func (c *chaosCommand) sentinels(s streams) (int, error) {
 		fmt.Fprintf(s.err, "a soak without a frozen Sentinel: %v\n", err)
 		return 0, nil
 	default:
-		return 0, faults(fmt.Errorf("%s: %w", name, err))
+		return 0, node.Faults(fmt.Errorf("%s: %w", name, err))
 	}
 }
 

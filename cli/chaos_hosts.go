@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 // wantsHosts is true for scenarios that hurt cables, and for a soak of our own cluster where possible.
@@ -22,10 +23,10 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 		return false, nil
 	}
 	if c.Redis != "" {
-		return false, faults(fmt.Errorf("%s hurts the network of a cluster with a store of its own: leave --redis away", name))
+		return false, node.Faults(fmt.Errorf("%s hurts the network of a cluster with a store of its own: leave --redis away", name))
 	}
 	if c.running() {
-		return false, faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --url away", name))
+		return false, node.Faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --url away", name))
 	}
 	err := hosts.Able()
 	if err != nil && name == chaos.Soak {
@@ -33,7 +34,7 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, faults(fmt.Errorf("%s: %w", name, err))
+		return false, node.Faults(fmt.Errorf("%s: %w", name, err))
 	}
 	return true, nil
 }

@@ -1,5 +1,5 @@
 // Package cli is the command line: one verb for each role and each operator's
-// question. It is the only place that wires implementations to interfaces.
+// question. What a process is stands in node; this package starts it.
 //
 // It promises that a flag and its environment variable share one name
 // (--cluster-key is HOLDFAST_CLUSTER_KEY), that a configuration is refused with
@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 // The exit codes.
@@ -95,48 +97,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	return exitDone
 }
 
-// faultsError is every fault of a configuration.
-type faultsError struct{ faults []error }
-
-// Error lists the faults, one a line.
-func (e *faultsError) Error() string {
-	var text strings.Builder
-	text.WriteString("the configuration has faults:")
-	for _, fault := range e.faults {
-		text.WriteString("\n  - " + fault.Error())
-	}
-	return text.String()
-}
-
-// faults makes one error of all faults, or nil. Joined errors are taken apart, so that each gets a line.
-func faults(errs ...error) error {
-	var flat []error
-	for _, err := range errs {
-		flat = append(flat, flatten(err)...)
-	}
-	if len(flat) == 0 {
-		return nil
-	}
-	return &faultsError{faults: flat}
-}
-
-func flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var flat []error
-	for _, one := range joined.Unwrap() {
-		flat = append(flat, flatten(one)...)
-	}
-	return flat
-}
-
 func exitCode(err error) int {
-	var wrong *faultsError
+	var wrong *node.FaultsError
 	switch {
 	case errors.As(err, &wrong):
 		return exitUsage

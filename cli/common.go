@@ -2,17 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 type logFlags struct {
@@ -40,49 +37,6 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && stat.Mode()&os.ModeCharDevice != 0
 }
 
-type nameFlag struct {
-	Name string `help:"The node's stable name, the same across restarts; the host's name by default."`
-}
-
-func (f nameFlag) name() (string, error) {
-	if f.Name != "" {
-		return f.Name, nil
-	}
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		return "", errors.New("--name: this host has no name, so give the node one")
-	}
-	return host, nil
-}
-
-func checkHostPort(flag, address string) error {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("--%s %q: give host:port, or :port for every interface", flag, address)
-	}
-	return nil
-}
-
-// advertised returns the wanted host, with the bound port if none is given. An address bound to every interface needs a name.
-func advertised(wanted string, bound net.Addr) (string, error) {
-	_, port, err := net.SplitHostPort(bound.String())
-	if err != nil {
-		return "", fmt.Errorf("read the bound address %s: %w", bound, err)
-	}
-	if wanted == "" {
-		return bound.String(), nil
-	}
-	if _, _, err := net.SplitHostPort(wanted); err == nil {
-		return wanted, nil
-	}
-	return net.JoinHostPort(strings.Trim(wanted, "[]"), port), nil
-}
-
-func unspecified(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "" || (ip != nil && ip.IsUnspecified()))
-}
-
 // lifeline ties a supervised process to its supervisor. announce tells the supervisor our addresses.
 func lifeline(s streams) (announce func(addresses map[string]string) error) {
 	if !child.Supervised() {
@@ -100,10 +54,7 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// ended drops the error of a context that was told to end.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
-		return nil
-	}
-	return err
+// process is what a node is given by the command line.
+func (f logFlags) process(s streams, name string) node.Process {
+	return node.Process{Log: f.logger(s.err, name), Terminate: s.terminate, Announce: lifeline(s), Own: s.own}
 }

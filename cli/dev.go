@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
 )
@@ -56,7 +57,7 @@ func (c *devUpCommand) options() (devcluster.Options, error) {
 		name, pair, _ := strings.Cut(given, ":")
 		o.NodeEnv[name] = append(o.NodeEnv[name], pair)
 	}
-	return o, faults(hostFaults, signaling.CheckOrigins(c.Origin), o.Validate())
+	return o, node.Faults(hostFaults, signaling.CheckOrigins(c.Origin), o.Validate())
 }
 
 func (c *devUpCommand) Run(ctx context.Context, s streams) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 const (
@@ -48,7 +49,7 @@ type drainStatus struct {
 
 func (c *drainCommand) Run(ctx context.Context, s streams) error {
 	if c.Deadline < 0 || c.Deadline > 24*time.Hour {
-		return faults(fmt.Errorf("--deadline: %v is not between 0s and 24h", c.Deadline))
+		return node.Faults(fmt.Errorf("--deadline: %v is not between 0s and 24h", c.Deadline))
 	}
 	body, _ := json.Marshal(map[string]any{"deadlineMs": c.Deadline.Milliseconds(), "keep": c.Keep}) // never fails
 	first, err := c.ask(ctx, http.MethodPost, c.Node, "", body)

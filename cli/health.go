@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 // healthCommand is for containers without a shell.
@@ -24,7 +25,7 @@ func (c *healthCommand) Run(ctx context.Context) error {
 		return connects(ctx, address)
 	}
 	if _, err := url.Parse(c.URL); err != nil {
-		return faults(fmt.Errorf("%q is not a URL: %w", c.URL, err))
+		return node.Faults(fmt.Errorf("%q is not a URL: %w", c.URL, err))
 	}
 	return readiness.New(c.Limit).AskURL(ctx, c.URL)
 }

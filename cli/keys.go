@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -46,7 +47,7 @@ type keysUseCommand struct{ keysFile }
 
 func (c *keysUseCommand) Run(s streams) error {
 	if c.API != "" {
-		return faults(errors.New("--api: every API key of the file is accepted; the one that is used is the application's choice"))
+		return node.Faults(errors.New("--api: every API key of the file is accepted; the one that is used is the application's choice"))
 	}
 	return c.change(s, func(lines []string) ([]string, error) {
 		if len(lines) != 2 {
@@ -76,7 +77,7 @@ type keysShowCommand struct{ keysFile }
 
 // Run names the keys.
 func (c *keysShowCommand) Run(s streams) error {
-	text, err := readKeyFile(c.File)
+	text, err := node.ReadKeyFile(c.File)
 	if err != nil {
 		return err
 	}
@@ -87,19 +88,19 @@ func (c *keysShowCommand) Run(s streams) error {
 func (c *keysFile) change(s streams, edit func(lines []string) ([]string, error)) error {
 	// A link would be replaced, not followed, and the new file would get the rights of what the link names.
 	if info, err := os.Lstat(c.File); err == nil && !info.Mode().IsRegular() {
-		return faults(fmt.Errorf("%s is no regular file: name the file itself, not a symbolic link to it", c.File))
+		return node.Faults(fmt.Errorf("%s is no regular file: name the file itself, not a symbolic link to it", c.File))
 	}
-	text, err := readKeyFile(c.File)
+	text, err := node.ReadKeyFile(c.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	lines, err := edit(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || c.API != "" && r == ',' }))
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	text = strings.Join(lines, "\n") + "\n"
 	if _, err := c.marks(text); err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	if err := replaceFile(c.File, text); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (c *keysFile) change(s streams, edit func(lines []string) ([]string, error)
 func (c *keysFile) show(s streams, text string) error {
 	marks, err := c.marks(text)
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	for i, mark := range marks {
 		if i == 0 && c.API == "" {

@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/load"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 type loadCommand struct {
-	keyFlags
+	node.KeyringConfig
 	devStateFlag
 	URL        string        `name:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
@@ -35,13 +36,13 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()
 	if c.Dev && c.URL != "" {
-		return faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
+		return node.Faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
 	}
 	// Wrong numbers are said before a cluster is started for them.
 	options := c.options(s)
 	options.URL, options.Keys = "http://localhost", &access.Keyring{}
 	if err := options.Validate(); err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	options = c.options(s)
 	end, err := c.find(ctx, &options, s)
@@ -50,7 +51,7 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	}
 	defer end()
 	if err := options.Validate(); err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	run, err := load.New(options)
 	if err != nil {
@@ -84,11 +85,11 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	end = func() {}
 	switch {
 	case c.URL != "":
-		o.Keys, err = c.orDev(ctx, c.State)
+		o.Keys, err = orDev(ctx, &c.KeyringConfig, c.State)
 		if errors.Is(err, devcluster.ErrNoCluster) { // The one at --url may well run.
 			err = fmt.Errorf("--api-keys: none given for %s; set HOLDFAST_API_KEYS=KEY:SECRET as its signaling nodes have it, or name its state file with --state where 'holdfast dev' runs it", c.URL)
 		}
-		return end, faults(err)
+		return end, node.Faults(err)
 	case c.Dev:
 		cluster, err := c.start(ctx, s)
 		if err != nil {
@@ -100,10 +101,10 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	default:
 		dev, err := devcluster.Find(ctx, c.State)
 		if errors.Is(err, devcluster.ErrNoCluster) {
-			return end, faults(errors.New("--url: none given, and " + err.Error() + ", or let load start one for the run with --dev"))
+			return end, node.Faults(errors.New("--url: none given, and " + err.Error() + ", or let load start one for the run with --dev"))
 		}
 		if err != nil {
-			return end, faults(err)
+			return end, node.Faults(err)
 		}
 		status, err := dev.Status(ctx)
 		if err != nil {
@@ -147,7 +148,7 @@ func (c *loadCommand) print(report *load.Report, s streams) error {
 func writeJSONFile(path string, value any) error {
 	file, err := os.Create(path)
 	if err != nil {
-		return faults(fmt.Errorf("--json: %w", err))
+		return node.Faults(fmt.Errorf("--json: %w", err))
 	}
 	return errors.Join(encodeJSON(file, value), file.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,16 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// slackEnv makes the test binary the process of TestTimerSlackIsOfAllThreads.
-const slackEnv = "HOLDFAST_TEST_TIMER_SLACK"
-
-func TestMain(m *testing.M) {
-	if slack := os.Getenv(slackEnv); slack != "" {
-		saySlack(slack)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAPortThatIsTakenIsSaid(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,28 +122,5 @@ func TestATokensGrantsAreThoseOfItsFlags(t *testing.T) {
 		if code, _, said := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token", "--identity", "ada", flags); code == 0 || !strings.Contains(said, "--source") {
 			t.Errorf("token %s: exit %d %s", flags, code, said)
 		}
-	}
-}
-
-func TestAnnouncedAddresses(t *testing.T) {
-	everywhere, here := &net.TCPAddr{IP: net.IPv6zero, Port: 7}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}
-	host := func() (string, error) { return "box", nil }
-	for _, test := range []struct {
-		wanted string
-		bound  net.Addr
-		want   string
-	}{
-		{"", here, "127.0.0.1:7"},
-		{"", everywhere, "box:7"},
-		{"sfu-1", everywhere, "sfu-1:7"},
-		{"sfu-1:99", here, "sfu-1:99"},
-		{"[fe80::1]", everywhere, "[fe80::1]:7"},
-	} {
-		if got, err := reachable(test.wanted, test.bound, host); err != nil || got != test.want {
-			t.Errorf("reachable(%q, %s) = %q, %v; want %q", test.wanted, test.bound, got, err, test.want)
-		}
-	}
-	if got, err := beside("sfu-1:7981", &net.UDPAddr{IP: net.IPv6zero, Port: 9}); err != nil || got != "sfu-1:9" {
-		t.Errorf("media of a node that listens everywhere is told as %q, %v", got, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/ring/paper"
 )
 
@@ -21,7 +22,7 @@ type ringCommand struct {
 func (c *ringCommand) Run(s streams) error {
 	report, err := paper.Compute(paper.Plan{Nodes: c.Nodes, Rooms: c.Rooms, Add: c.Add, Prefix: c.Prefix})
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	var out bytes.Buffer
 	switch c.Format {

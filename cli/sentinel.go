@@ -5,6 +5,7 @@ package cli
 import (
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 type sentinelCommand struct {
@@ -16,7 +17,7 @@ type sentinelCommand struct {
 }
 
 func (c *sentinelCommand) Run(s streams) error {
-	if err := faults(checkHostPort("listen", c.Listen), checkHostPort("master", c.Master)); err != nil {
+	if err := node.Faults(node.CheckHostPort("listen", c.Listen), node.CheckHostPort("master", c.Master)); err != nil {
 		return err
 	}
 	announce := lifeline(s)

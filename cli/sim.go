@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/sim"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 // simCommand asks no cluster.
@@ -30,7 +31,7 @@ func (c *simCommand) Run(ctx context.Context, s streams) error {
 	defer func() { _ = file.Close() }()
 	scenario, err := sim.Read(strings.TrimSuffix(filepath.Base(c.Scenario), ".txt"), file)
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	said := time.Now()
 	report, err := sim.Run(ctx, scenario, c.Seed, func(policy string, at, end time.Duration) {

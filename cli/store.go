@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 type storeCommand struct {
@@ -16,7 +17,7 @@ type storeCommand struct {
 }
 
 func (c *storeCommand) Run(ctx context.Context, s streams) error {
-	if err := faults(checkHostPort("listen", c.Listen)); err != nil {
+	if err := node.Faults(node.CheckHostPort("listen", c.Listen)); err != nil {
 		return err
 	}
 	announce := lifeline(s)

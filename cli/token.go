@@ -2,41 +2,18 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-type keyFlags struct {
-	APIKeys     string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
-	APIKeysFile string `name:"api-keys-file" placeholder:"FILE" help:"A file with them, instead of --api-keys: one a line. A signaling node reads it again when it changes ('holdfast keys' changes it)."`
-
-	keyText string // what keyring read
-}
-
-func (f *keyFlags) keyring() (*access.Keyring, error) {
-	text, err := either("api-keys", f.APIKeys, f.APIKeysFile)
-	if err != nil {
-		return nil, err
-	}
-	f.keyText = text
-	if text == "" {
-		return nil, errors.New("--api-keys: none given; set HOLDFAST_API_KEYS=KEY:SECRET, the secret with at least 32 characters (openssl rand -hex 32)")
-	}
-	ring, err := access.ParseKeyring(text)
-	if err != nil {
-		return nil, fmt.Errorf("--api-keys: %w", err)
-	}
-	return ring, nil
-}
-
 // orDev falls back to a development cluster of this user: the only one, or that of the state file.
-func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, error) {
+func orDev(ctx context.Context, f *node.KeyringConfig, state string) (*access.Keyring, error) {
 	if f.APIKeys != "" || f.APIKeysFile != "" {
-		return f.keyring()
+		return f.Keyring()
 	}
 	dev, err := findDev(ctx, state)
 	if err != nil {
@@ -50,7 +27,7 @@ type devStateFlag struct {
 }
 
 type tokenCommand struct {
-	keyFlags
+	node.KeyringConfig
 	devStateFlag
 	Identity        string        `required:"" help:"Who it is, stable for the application."`
 	Room            string        `help:"The room it opens; any room when empty."`
@@ -68,23 +45,23 @@ type tokenCommand struct {
 }
 
 func (c *tokenCommand) Run(ctx context.Context, s streams) error {
-	keys, err := c.orDev(ctx, c.State)
+	keys, err := orDev(ctx, &c.KeyringConfig, c.State)
 	if err != nil {
-		return faults(err)
+		return node.Faults(err)
 	}
 	if c.TTL <= 0 {
-		return faults(fmt.Errorf("--ttl %s: give a positive duration", c.TTL))
+		return node.Faults(fmt.Errorf("--ttl %s: give a positive duration", c.TTL))
 	}
 	if c.Room != "" {
 		if _, err := access.CheckRoom(c.Room); err != nil {
-			return faults(fmt.Errorf("--room: %w", err))
+			return node.Faults(fmt.Errorf("--room: %w", err))
 		}
 	}
 	if c.ExpectedSize < 0 || c.ExpectedSize > 0 && c.Room == "" {
-		return faults(fmt.Errorf("--expected-size %d: give a positive number, and the --room it is of", c.ExpectedSize))
+		return node.Faults(fmt.Errorf("--expected-size %d: give a positive number, and the --room it is of", c.ExpectedSize))
 	}
 	if c.MaxParticipants < 0 || c.MaxParticipants > 0 && c.Room == "" {
-		return faults(fmt.Errorf("--max-participants %d: give a positive number, and the --room it is of", c.MaxParticipants))
+		return node.Faults(fmt.Errorf("--max-participants %d: give a positive number, and the --room it is of", c.MaxParticipants))
 	}
 	grant := access.Everything(c.Identity, ring.RoomID(c.Room))
 	grant.Name = c.DisplayName
@@ -98,7 +75,7 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	grant.CanPublish = !c.SubscribeOnly && !c.Hidden
 	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden
 	if grant.Sources, err = access.ParseSources(c.Source); err != nil {
-		return faults(fmt.Errorf("--source: %w", err))
+		return node.Faults(fmt.Errorf("--source: %w", err))
 	}
 	token, err := keys.Mint("", grant, c.TTL)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (f tlsFlags) checkTLS() error {
 	}
 	found = append(found, f.checkACME())
 	if f.RedirectListen != "" {
-		found = append(found, checkHostPort("redirect-listen", f.RedirectListen))
+		found = append(found, CheckHostPort("redirect-listen", f.RedirectListen))
 		if !f.secure() {
 			found = append(found, errors.New("--redirect-listen: give --tls-cert and --tls-key or --acme-host, too: it leads to https"))
 		}

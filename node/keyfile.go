@@ -1,9 +1,8 @@
-package cli
+package node
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -21,7 +20,8 @@ const (
 	keyFileEvery = 2 * time.Second
 )
 
-func readKeyFile(path string) (string, error) {
+// ReadKeyFile returns the whole file, which is at most keyFileBytes long.
+func ReadKeyFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func watchKeyFile(ctx context.Context, path, inUse string, log *slog.Logger, app
 		return nil
 	}
 	return reread(ctx, log.With("file", path), "keys not replaced: those in use stay", func() error {
-		text, err := readKeyFile(path)
+		text, err := ReadKeyFile(path)
 		if err != nil || text == inUse {
 			return err
 		}
@@ -85,20 +85,9 @@ func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey
 	})
 }
 
-func (f keyFlags) watchKeyring(ctx context.Context, keys *access.Keyring, log *slog.Logger) error {
+func (f KeyringConfig) watchKeyring(ctx context.Context, keys *access.Keyring, log *slog.Logger) error {
 	return watchKeyFile(ctx, f.APIKeysFile, f.keyText, log, func(text string) ([]string, error) {
 		err := keys.Replace(text)
 		return keys.Keys(), err
 	})
-}
-
-func either(flag, text, path string) (string, error) {
-	if path == "" {
-		return text, nil
-	}
-	fromFile, err := readKeyFile(path)
-	if err != nil {
-		return "", fmt.Errorf("--%s-file: %w", flag, err)
-	}
-	return fromFile, nil
 }

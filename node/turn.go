@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ func (f turnFlags) checkTurn(page tlsFlags) error {
 	var found []error
 	for _, at := range []struct{ flag, address string }{{"turn-listen", f.TurnListen}, {"turn-tls-listen", f.TurnTLSListen}} {
 		if at.address != "" {
-			found = append(found, checkHostPort(at.flag, at.address))
+			found = append(found, CheckHostPort(at.flag, at.address))
 		}
 	}
 	switch {

@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"bytes"
@@ -27,11 +27,11 @@ func readCertificate(name, certFile, keyFile string) (*certificate, error) {
 
 // read uses the files if they have changed and go together.
 func (c *certificate) read() (changed bool, err error) {
-	cert, err := readKeyFile(c.certFile)
+	cert, err := ReadKeyFile(c.certFile)
 	if err != nil {
 		return false, err
 	}
-	key, err := readKeyFile(c.keyFile)
+	key, err := ReadKeyFile(c.keyFile)
 	if err != nil {
 		return false, err
 	}

@@ -1,8 +1,9 @@
-package cli
+package node
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -24,6 +25,102 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
+
+// SFUConfig is the configuration of a media node. Each field is a flag of 'holdfast sfu', an environment variable and its default.
+type SFUConfig struct {
+	nameFlag
+	gossipFlags
+	storeFlag
+	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
+	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
+	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
+	MediaTCP         string        `default:"same" placeholder:"PORT" help:"TCP port of media, for browsers whose UDP is blocked: 'same' as --media-listen, another one, or 'off'."`
+	MediaAdvertise   []string      `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
+	MediaSTUN        []string      `name:"media-stun" placeholder:"HOST:PORT" help:"Instead of --media-advertise: STUN servers that are asked at the start which address the media port has outside. The NAT must keep the port."`
+	EgressBits       uint64        `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
+	EgressPackets    uint64        `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+	EgressBatch      bool          `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
+	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
+	DrainTimeout     time.Duration `default:"20s" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
+
+	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
+}
+
+// maxTimerSlack is what media bears: packets of a frame are held for 3 ms at most.
+const maxTimerSlack = 10 * time.Millisecond
+
+type sfuPlan struct {
+	name   string
+	key    control.ClusterKey
+	config sfu.Config // its Boot is replaced by that of newBoot
+}
+
+// plan returns every fault.
+func (c *SFUConfig) plan() (sfuPlan, error) {
+	name, nameFault := c.name()
+	key, keyFault := c.key()
+	cfg := sfu.DefaultConfig()
+	cfg.Node, cfg.Boot = ring.NodeID(name), pin.NewBootID(time.Now())
+	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
+	cfg.MediaTCP = c.MediaTCP
+	cfg.Loopback = isLoopback(c.MediaListen)
+	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
+	cfg.EgressBatch, cfg.DrainTimeout = c.EgressBatch, c.DrainTimeout
+	var slackFault error
+	if c.TimerSlack <= 0 || c.TimerSlack > maxTimerSlack {
+		slackFault = fmt.Errorf("--timer-slack: %v is not between 1ns and %v", c.TimerSlack, maxTimerSlack)
+	}
+	if c.Grace != 0 {
+		cfg.Grace = c.Grace
+	}
+	if nameFault != nil {
+		cfg.Node = "unnamed" // it is a fault already
+	}
+	var stunFaults []error
+	for _, server := range c.MediaSTUN {
+		stunFaults = append(stunFaults, CheckHostPort("media-stun", server))
+	}
+	if len(c.MediaSTUN) > 0 && len(c.MediaAdvertise) > 0 {
+		stunFaults = append(stunFaults, errors.New("--media-stun: give either it or --media-advertise"))
+	}
+	return sfuPlan{name: name, key: key, config: cfg}, Faults(
+		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), CheckHostPort("control-listen", c.ControlListen),
+		CheckHostPort("media-listen", c.MediaListen), cfg.Validate())
+}
+
+// SFU is the process of a media node.
+type SFU struct {
+	config SFUConfig
+	plan   sfuPlan
+}
+
+// NewSFU returns a *FaultsError with every fault of the configuration.
+func NewSFU(config SFUConfig) (*SFU, error) {
+	plan, err := config.plan()
+	if err != nil {
+		return nil, err
+	}
+	return &SFU{config: config, plan: plan}, nil
+}
+
+// Name returns the node's name.
+func (p *SFU) Name() string { return p.plan.name }
+
+// Run returns when the node has left the cluster, or has failed.
+func (p *SFU) Run(ctx context.Context, process Process) error {
+	if process.Own {
+		if err := setTimerSlack(p.config.TimerSlack, child.Supervised()); err != nil {
+			process.Log.Warn("the node costs more CPU than it need: the kernel does not let it have its timers late", "timer_slack", p.config.TimerSlack, "error", err)
+		}
+	}
+	return aboveFormerLife(process.Log, func(former pin.BootID) error {
+		node, err := p.config.wire(ctx, p.plan, former, process.Log)
+		if err != nil {
+			return err
+		}
+		return node.run(ctx, process.Terminate, process.Announce)
+	})
+}
 
 // reportEvery is often enough to show a burst of new rooms before it is over.
 const reportEvery = 500 * time.Millisecond
@@ -55,7 +152,7 @@ func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, err
 func (c *confirmer) StoreSteadyFor() time.Duration { return c.pins.StoreSteadyFor() }
 
 // wire binds the sockets and joins the parts; it starts nothing.
-func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, former pin.BootID, log *slog.Logger) (*sfuNode, error) {
+func (c *SFUConfig) wire(ctx context.Context, plan sfuPlan, former pin.BootID, log *slog.Logger) (*sfuNode, error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.ControlListen)
 	if err != nil {
@@ -76,10 +173,10 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, former pin.BootID, 
 	return n, nil
 }
 
-func (n *sfuNode) join(ctx context.Context, c *sfuCommand, plan sfuPlan, former pin.BootID) (err error) {
+func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former pin.BootID) (err error) {
 	owner, guard := &confirmer{}, panics.New()
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
-		return faults(fmt.Errorf("--store: %w", err))
+		return Faults(fmt.Errorf("--store: %w", err))
 	}
 	plan.config.Panics = guard
 	plan.config.Boot = newBoot(ctx, n.store, cluster.RoleSFU, plan.config.Node, former, n.log)
@@ -95,7 +192,7 @@ func (n *sfuNode) join(ctx context.Context, c *sfuCommand, plan sfuPlan, former 
 	}
 	self.MediaIPs = strings.Join(n.media.MediaIPs(), ",")
 	if n.cluster, err = cluster.New(c.config(self, former, plan.key, guard), n.log); err != nil {
-		return faults(err)
+		return Faults(err)
 	}
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, func() {}) }
 	n.quorum = cluster.NewQuorum(n.cluster)
@@ -106,19 +203,6 @@ func (n *sfuNode) join(ctx context.Context, c *sfuCommand, plan sfuPlan, former 
 	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, guard, n.log)
 	return nil
-}
-
-// beside is the media address as signaling nodes are told it: the control address's host, unless the media socket has
-// one of its own.
-func beside(controlAddress string, media net.Addr) (string, error) {
-	if !unspecified(media.String()) {
-		return media.String(), nil
-	}
-	host, _, err := net.SplitHostPort(controlAddress)
-	if err != nil {
-		return "", fmt.Errorf("read the control address %s: %w", controlAddress, err)
-	}
-	return advertised(host, media)
 }
 
 // The goodbye comes first, while media and control still work: a closed port would be taken for a dead process.

@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,11 +20,99 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/mediacheck"
 	"github.com/holdfast-rtc/holdfast/signaling/nodelink"
 	"github.com/holdfast-rtc/holdfast/web"
 )
+
+// SignalingConfig is the configuration of a signaling node. Each field is a flag of 'holdfast signaling', an environment variable and its
+// default.
+type SignalingConfig struct {
+	nameFlag
+	gossipFlags
+	storeFlag
+	KeyringConfig
+	limitFlags
+	turnFlags
+	tlsFlags
+	Listen           string        `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
+	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
+	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
+	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach the control service; the host of --advertise unless given."`
+	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
+	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
+	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
+	NoRelief         bool          `help:"Never move rooms off media nodes that are near their ceilings, or far above the others. Set it on all signaling nodes or on none."`
+	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
+	ResumeGrace      time.Duration `default:"6h" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
+	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
+	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
+	DrainTimeout     time.Duration `default:"20s" help:"How long clients may take to go to the other signaling nodes, after SIGTERM; those that are left are then sent away at once. Kill the process 10 s later at the earliest."`
+	HSTS             time.Duration `name:"hsts" default:"0s" help:"How long browsers shall use nothing but https at this name (Strict-Transport-Security), such as 8760h; 0: not said. A browser heeds it over https only."`
+	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
+}
+
+type signalingPlan struct {
+	name   string
+	key    control.ClusterKey
+	keys   *access.Keyring
+	config signaling.Config
+}
+
+// plan returns every fault.
+func (c *SignalingConfig) plan() (signalingPlan, error) {
+	name, nameFault := c.name()
+	key, keyFault := c.key()
+	keys, keysFault := c.Keyring()
+	if nameFault != nil {
+		name = "unnamed" // it is a fault already
+	}
+	cfg := signaling.DefaultConfig(ring.NodeID(name))
+	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
+	cfg.MaxParticipants, cfg.ShedPerSecond = c.MaxParticipants, c.Shed
+	cfg.HSTS = c.HSTS
+	limitFault := c.apply(&cfg)
+	var drainFault error
+	if c.DrainTimeout <= 0 {
+		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
+	}
+	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, Faults(
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(c.tlsFlags), c.checkTLS(), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
+}
+
+// Signaling is the process of a signaling node.
+type Signaling struct {
+	config SignalingConfig
+	plan   signalingPlan
+}
+
+// NewSignaling returns a *FaultsError with every fault of the configuration.
+func NewSignaling(config SignalingConfig) (*Signaling, error) {
+	plan, err := config.plan()
+	if err != nil {
+		return nil, err
+	}
+	return &Signaling{config: config, plan: plan}, nil
+}
+
+// Name returns the node's name.
+func (p *Signaling) Name() string { return p.plan.name }
+
+// Run returns when the node has left the cluster, or has failed.
+func (p *Signaling) Run(ctx context.Context, process Process) error {
+	return aboveFormerLife(process.Log, func(former pin.BootID) error {
+		node, err := p.config.wire(ctx, p.plan, former, process.Log)
+		if err != nil {
+			return fmt.Errorf("start the signaling node: %w", err)
+		}
+		ctx, stop := untilLeft(ctx, process.Terminate, p.config.DrainTimeout, node.server.Leave, node.log)
+		defer stop()
+		return node.run(ctx, process.Announce)
+	})
+}
 
 type signalingNode struct {
 	log      *slog.Logger
@@ -44,7 +133,7 @@ type signalingNode struct {
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
-func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, former pin.BootID, log *slog.Logger) (*signalingNode, error) {
+func (c *SignalingConfig) wire(ctx context.Context, plan signalingPlan, former pin.BootID, log *slog.Logger) (*signalingNode, error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
@@ -72,10 +161,10 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, former 
 	return n, nil
 }
 
-func (n *signalingNode) join(ctx context.Context, c *signalingCommand, plan signalingPlan, former pin.BootID) (err error) {
+func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signalingPlan, former pin.BootID) (err error) {
 	guard := panics.New()
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
-		return faults(fmt.Errorf("--store: %w", err))
+		return Faults(fmt.Errorf("--store: %w", err))
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
@@ -85,7 +174,7 @@ func (n *signalingNode) join(ctx context.Context, c *signalingCommand, plan sign
 		return err
 	}
 	if n.cluster, err = cluster.New(c.config(self, former, plan.key, guard), n.log); err != nil {
-		return faults(err)
+		return Faults(err)
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placement := orchestrator.DefaultConfig()
@@ -129,7 +218,7 @@ func (n *signalingNode) join(ctx context.Context, c *signalingCommand, plan sign
 }
 
 // controlAddress has the host of the HTTP address unless one is given: it is the same machine.
-func (c *signalingCommand) controlAddress(http string, bound net.Addr) (string, error) {
+func (c *SignalingConfig) controlAddress(http string, bound net.Addr) (string, error) {
 	if c.ControlAdvertise != "" || !unspecified(bound.String()) {
 		return reachable(c.ControlAdvertise, bound, os.Hostname)
 	}

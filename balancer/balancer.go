@@ -153,6 +153,7 @@ func (b *Balancer) fail(what string, why ...any) {
 
 const handshakeLimit = 5 * time.Second
 
+// carry passes one client's connection on to a backend, until it ends.
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	if b.cfg.TLS != nil {

@@ -104,6 +104,7 @@ func (f *Failover) evaluate(view *cluster.View) {
 		switch {
 		case isolated && log:
 			f.log.Warn("gossip takes a node for dead, but no media node is heard here: nobody is believed dead", "node", node.ID, "boot", node.Boot)
+		// An isolated node confirms nothing, whatever gossip says.
 		case isolated:
 		case silence >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
 			f.membership.ConfirmDead(node.ID, node.Boot, fmt.Sprintf("gossip, no heartbeat for %s, no answer for %s", silence, answer))

@@ -88,6 +88,7 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 			listed[next.key()] = true
 		}
 	}
+	// Rooms that are no longer listed have left, or the drain was taken back.
 	f.forgetStaying(listed)
 	nodes := len(f.signalingNodes())
 	f.mu.Lock()

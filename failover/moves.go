@@ -45,6 +45,8 @@ type moved struct {
 
 func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
 
+// add notes that the room went from the boot of from to the pin to. The oldest rooms and boots beyond the bounds are
+// forgotten.
 func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	if to.Boot == from.Boot {
 		return
@@ -61,6 +63,7 @@ func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 		m.order = append(m.order, from.Boot)
 	}
 	b.at = time.Now()
+	// A later answer with a lower fence is an old one and changes nothing.
 	if old, ok := b.rooms[room]; !ok {
 		b.order = append(b.order, room)
 	} else if !old.to.Fence.Less(to.Fence) {

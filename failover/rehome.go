@@ -49,6 +49,8 @@ func (f *Failover) carryOut(ctx context.Context, m *move, slot *waiter) {
 			f.log.Info("room stays", "room", m.room.Room, "node", m.from.Node, "reason", err)
 			return
 		}
+		// The store was silent, no node had headroom, or the stored pin was not higher. The move waits and tries
+		// again.
 		again := f.spread(pause.Next())
 		f.logDelay(m, err, again)
 		if !m.told {
@@ -70,6 +72,7 @@ func (f *Failover) announce(m *move) {
 	f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
 }
 
+// advance makes one try of a move: it gets a new pin, unless the last try has got one, and tells the clients.
 func (f *Failover) advance(ctx context.Context, m *move, slot *waiter, started time.Time) error {
 	if m.to.IsZero() {
 		to, err := f.decide(ctx, m, slot)

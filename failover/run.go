@@ -45,8 +45,8 @@ func (f *Failover) Run(ctx context.Context) error {
 			return nil
 		case event, ok := <-events:
 			if !ok {
-				events = nil
 				// Without events the ticks still start everything, up to a second later.
+				events = nil
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
@@ -108,6 +108,8 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	}
 }
 
+// moveLost begins a re-homing for each local room whose pin names a gone boot, unless one is under way. If the room
+// has moved before but its sessions have not followed, it only tells the clients again.
 func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var lost []LocalRoom
 	wanted := map[moveKey]struct{}{}
@@ -135,13 +137,14 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
 			if ago < reconcileEvery {
-				continue
 				// The hub was told less than a second ago and is about to move the room's sessions.
+				continue
 			}
 			m.to, m.again = to, true
 		}
 		begins = append(begins, m)
 	}
+	// All rooms are planned before the first of them moves, so that they see each other's targets.
 	for _, m := range begins {
 		if m.to.IsZero() {
 			f.rehomer.Plan(m.room.Room, m.from, m.room.Expect)
@@ -180,6 +183,7 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	})
 }
 
+// watchLive watches every live media node, and ends the watches of nodes that are gone or have another address.
 func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -72,6 +72,7 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 // Epochs begin as Unix milliseconds, so a larger gap between two epochs belongs to an earlier room of the same name.
 const movesOfOneLife = 5000
 
+// remember takes the moves that led to the current pin out of the history, back to the claim.
 func (e *Explanation) remember(changes []pin.Change) {
 	if e.Pin.IsZero() {
 		return
@@ -79,8 +80,8 @@ func (e *Explanation) remember(changes []pin.Change) {
 	next := e.Pin.Fence.Epoch
 	for _, c := range changes {
 		if c.Epoch > next {
-			continue
 			// The store lost this write later.
+			continue
 		}
 		if next-c.Epoch > movesOfOneLife {
 			break

@@ -35,6 +35,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	}
 	fence := pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()}
 	r := o.request(room, expect)
+	// A live move is no emergency, so it takes no node that has headroom for the lowest layers only.
 	r.why, r.avoid, r.lowest = why, avoidance{node: from.Node}, false
 	node, err := o.target(view, r, from, to, fence)
 	if err != nil {
@@ -47,6 +48,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	case err != nil:
 		return pin.Pin{}, err
 	case now.pin != next:
+		// Another caller's write won, so nothing moves to the chosen node.
 		o.ledger.forget(room, fence)
 	}
 	switch {

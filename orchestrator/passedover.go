@@ -27,6 +27,7 @@ func (l *ledger) passedOver(view *cluster.View, room ring.RoomID, avoid avoidanc
 		return nil
 	}
 	var over []passed
+	// The walk and the bound are those of choose, so the reasons are the ones that counted.
 	limit := bound(l.totals(), need)
 	for c := range l.walk(view, room, avoid) {
 		if c.node == made.node || len(over) == maxPassed {

@@ -8,6 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
+// catchUp brings the ledger up to the present: reservations lapse, and a new view's load reports replace those that
+// they include. The caller holds mu.
 func (l *ledger) catchUp(view *cluster.View) {
 	now := l.clock()
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {

@@ -50,13 +50,13 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
 			if len(r.unanswered) > 0 {
-				r.in = 0
 				// Some owners did not answer, so the next placement of this room asks them again.
+				r.in = 0
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
 			if r.avoid.boot != "" && now.pin != next && !r.expect.Unreserved {
-				o.ledger.keep(r.room, now.pin, r.expect)
 				// Another signaling node has moved the room. Its egress is reserved here as well.
+				o.ledger.keep(r.room, now.pin, r.expect)
 			}
 			return now.pin, nil
 		case usable:
@@ -74,12 +74,13 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 		err = why
 	}
 	if err == nil && o.cache.Of(r.room) != found.pin {
-		r.evidence = max(r.evidence, fromStore)
 		// Another process wrote this pin and may not have verified it.
+		r.evidence = max(r.evidence, fromStore)
 	}
 	return found, err
 }
 
+// replace writes next over was, and returns the pin that the store has afterwards.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
@@ -95,8 +96,8 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		o.ledger.forget(r.room, next.Fence)
 	}
 	if err != nil || now.pin != next {
-		return now, err
 		// After an error the write may have happened, so the reservation stays until it lapses.
+		return now, err
 	}
 	if was.absent() {
 		failpoint.Hit("place.after-claim")
@@ -118,6 +119,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	if was.pin.IsZero() {
 		epoch, nonce = o.cache.FreshEpoch(r.room), pin.NewFreshNonce
 	}
+	// Moving the pin to the node that has the room open moves nobody.
 	if back := was.owner; !back.IsZero() {
 		r.why = "its owner has it open"
 		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
@@ -141,6 +143,8 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 }
 
+// pick chooses a node for the request. It reserves the room's egress there for a pin that is replaced, and only
+// counts it for a claim.
 func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need headroom.Egress, fence pin.Fence) (cluster.Node, choice) {
 	if r.expect.Unreserved {
 		return o.ledger.choose(view, r.room, need, r.avoid)
@@ -197,6 +201,7 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 	if known {
 		return why
 	}
+	// Only a refused dial or another boot's answer proves that the boot is gone.
 	boot, err := o.probe(ctx, p)
 	switch {
 	case errors.Is(err, ErrNobodyThere):

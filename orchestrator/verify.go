@@ -46,11 +46,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	if now.raw == nil {
 		switch lower := now.pin.Fence.Less(known.Fence); {
 		case !usable && lower:
-			in = 0
 			// The store lost a write, so no owner is known to be synced.
+			in = 0
 		case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-			return verdict{}, nil
 			// Another pin replaces this one, and is verified after its write.
+			return verdict{}, nil
 		case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 			return verdict{}, nil
 		}
@@ -174,9 +174,9 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 		o.cache.Note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
-		return pin.Pin{}, false
 		// Another node has the room under a lower fence than the cached pin. Only the store can tell which of
 		// them is right.
+		return pin.Pin{}, false
 	}
 	why, sure := whyGone(view, known)
 	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.IsRecent(r.room, known, rememberedFor))

@@ -134,6 +134,7 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		if out.asked++; out.asked == 1 && (v == within || v == idle) {
 			return choice{node: c.node}
 		}
+		// best is for the error, in case no node takes the room.
 		free := c.ceiling.Minus(c.load)
 		if out.asked == 1 || free.BitsPerSecond > out.best.BitsPerSecond {
 			out.best = free
@@ -149,6 +150,7 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 			belowCeiling.enter(c.node, luck(c.node, room), need.Into(c.ceiling.Minus(load)))
 		case oversized:
 			onIdle.enter(c.node, luck(c.node, room), need.Into(c.ceiling))
+		// A full node has no chance in the draw.
 		case full, barred:
 		}
 	}

@@ -87,6 +87,7 @@ func Parse(text string) (Pin, error) {
 	if err := p.Validate(); err != nil {
 		return Pin{}, err
 	}
+	// A pin has one text only, because stores compare pins as texts.
 	if p.Encode() != text {
 		return Pin{}, fmt.Errorf("%w: %q is not in canonical form", ErrCorrupt, text)
 	}

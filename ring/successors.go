@@ -23,6 +23,7 @@ func (r *Ring) Successors(room RoomID) iter.Seq[NodeID] {
 			}
 			owner := r.owners[i]
 			word, bit := owner/64, uint64(1)<<(owner%64)
+			// Each node has many points on the ring, and is yielded at its first.
 			if seen[word]&bit != 0 {
 				continue
 			}

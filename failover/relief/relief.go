@@ -134,6 +134,7 @@ func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 		if why == "" || free == 0 {
 			continue
 		}
+		// The hottest node comes first. Its moves count at once, so that the next node sees the targets' new loads.
 		chosen := choose(n.ID, nodes, r.rested(n.ID, rooms), to, r.config)
 		for _, m := range chosen[:min(len(chosen), free)] {
 			m.Why = why
@@ -158,6 +159,7 @@ func (r *Relief) reckon(now time.Time, nodes []Node) ([]Node, int) {
 		case underWay:
 			free--
 		}
+		// A move counts until load reports must include it.
 		if underWay || now.Sub(m.ended) < r.config.Reported {
 			nodes = moved(nodes, m.Move)
 		}
@@ -269,6 +271,7 @@ func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) 
 		best, at := Move{}, -1
 		for k, room := range rooms {
 			enough := nodes[i].Load.Minus(room.Sends).Share(nodes[i].Ceiling) <= to
+			// Rooms are sorted by size. The last one that was enough is the smallest that suffices.
 			if at >= 0 && !enough {
 				break
 			}

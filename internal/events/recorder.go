@@ -80,6 +80,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			return nil
 		case <-r.wake:
 		}
+		// If ctx ends here, the next round writes the remaining facts.
 		if !backoff.Sleep(ctx, gather) {
 			continue
 		}

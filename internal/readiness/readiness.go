@@ -82,8 +82,8 @@ func (a *Asker) askOrSecure(ctx context.Context, url string) (http.Header, error
 	header, err := a.ask(ctx, url)
 	status, ok := errors.AsType[*statusError](err)
 	if rest, plain := strings.CutPrefix(url, "http://"); plain && ok && status.code == http.StatusBadRequest {
-		return a.ask(ctx, "https://"+rest)
 		// A TLS server answers a plain request with status 400, so the question is asked again over TLS.
+		return a.ask(ctx, "https://"+rest)
 	}
 	return header, err
 }

@@ -91,6 +91,8 @@ func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	return nil
 }
 
+// confirmOpening confirms the pin of a room that is not open yet. It prolongs the pin, so that the pin does not
+// expire before the room has opened.
 func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
 		// The store lost data. The signaling node will write a pin above both.

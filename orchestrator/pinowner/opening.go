@@ -27,6 +27,7 @@ func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error
 		asking = append(asking, o.asking...)
 	}
 	own.mu.Unlock()
+	// The wait is without mu, since Confirm needs mu to answer.
 	for _, answered := range asking {
 		select {
 		case <-answered:

@@ -66,6 +66,8 @@ func (d *directory) count() {
 	}
 }
 
+// register notes which users a node has. A node whose earlier registrations were dropped is synced only in a later
+// session.
 func (d *directory) register(from Peer, r Register) {
 	said := d.tellers[from]
 	if r.Number > said.number {
@@ -118,6 +120,8 @@ func (d *directory) toldUs(peer Peer, user UserID) bool {
 	return false
 }
 
+// route takes a batch to the receiver's holders, or to the user's directory by the view here. If that may not be
+// known yet, the origin is told so and tries again.
 func (d *directory) route(r Route) {
 	us, ok := d.node.view.directory(r.To)
 	switch {

@@ -61,6 +61,7 @@ func (n *Node) deliver(d Deliver) {
 	}
 }
 
+// hand hands a new batch to the clients here, or answers for a batch that it has handed out before.
 func (n *Node) hand(user *local, from source, d Deliver) {
 	at := from
 	at.again = len(d.Ages) > 0
@@ -69,6 +70,7 @@ func (n *Node) hand(user *local, from source, d Deliver) {
 	case h != nil && d.Number < h.number && !at.again:
 		return
 	case h == nil || d.Number != h.number:
+		// A client that answers nothing must not be handed more and more.
 		if user.unanswered(at)+len(d.Messages) > n.config.MaxUnanswered {
 			n.send(d.Origin, d.receipt(OutcomeBusy))
 			return

@@ -92,6 +92,7 @@ func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 	return err
 }
 
+// take puts a message into its queue, or answers a repetition. An error says which bound it would exceed.
 func (o *outbox) take(l *queuedMessage, to address) error {
 	q := o.queues[to]
 	if q != nil && o.known(q, l) {
@@ -204,6 +205,7 @@ func (o *outbox) route(b Batch, overdue bool) {
 	}
 }
 
+// receipt takes a holder's answer to a batch. The first client that has the batch makes it delivered.
 func (o *outbox) receipt(from Peer, a Receipt, now time.Time) {
 	q := o.inFlight[a.Number]
 	if q == nil || q.to.user != a.To {
@@ -354,6 +356,7 @@ func (o *outbox) end(q *queue) {
 	}
 }
 
+// tick gives up what is too old, sends again what is due, and repeats kept batches.
 func (o *outbox) tick(now time.Time) {
 	for _, q := range o.queues {
 		o.expire(q, now)

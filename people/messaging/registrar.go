@@ -28,6 +28,8 @@ type telling struct {
 
 func newRegistrar(n *Node) *registrar { return &registrar{node: n, to: make(map[Peer]*telling)} }
 
+// change registers users with their new directories when the view changes, and tells the former ones that they are
+// gone.
 func (r *registrar) change(v *view, now time.Time) {
 	for peer := range r.to {
 		if !v.has(peer) {
@@ -65,6 +67,7 @@ func (r *registrar) flushAll(now time.Time) {
 	}
 }
 
+// flush sends a directory the next users to register, unless a frame is under way.
 func (r *registrar) flush(to Peer, now time.Time) {
 	t := r.to[to]
 	if t == nil || t.number != 0 || len(t.due) == 0 && t.synced == r.node.view.mark {

@@ -137,6 +137,7 @@ func (t *Tracker) write(ctx context.Context) {
 		case <-sweep.C:
 			due = t.sweep
 		}
+		// A store that begins or ceases to fail is logged once.
 		t.panics.Survives(t.log, "keeping leases broke", func() {
 			err := due(ctx)
 			if failing := err != nil && ctx.Err() == nil; failing != t.failing {
@@ -163,6 +164,7 @@ func (t *Tracker) within(ctx context.Context, f func(context.Context) error) err
 	return f(limited)
 }
 
+// heartbeat renews all leases that the store should have, and writes again those that it lacks.
 func (t *Tracker) heartbeat(ctx context.Context) error {
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.held))
@@ -201,6 +203,7 @@ func (t *Tracker) flush(ctx context.Context) error {
 	removed := t.within(ctx, func(ctx context.Context) error { return t.leases.Remove(ctx, slices.Collect(maps.Values(left))) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// A lease may have ended while it was written. Then it is not written again.
 	for n, h := range fresh {
 		if added != nil && t.held[n] == h {
 			t.fresh[n] = h

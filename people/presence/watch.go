@@ -69,6 +69,7 @@ func (t *Tracker) Watch(w *Watcher, users []string) error {
 	case t.shares[w.owner]+more > maxShare:
 		return ErrShareOfWatches
 	}
+	// Every user is due, so that w is told of all of them.
 	w.users, w.due = now, maps.Clone(now)
 	for user := range now {
 		t.watchFor(w, user)
@@ -112,6 +113,7 @@ func (t *Tracker) unwatchFor(w *Watcher, user string) {
 	}
 }
 
+// read is the only goroutine that asks the store about users and calls the watchers.
 func (t *Tracker) read(ctx context.Context) {
 	poll := time.NewTicker(t.timing.Poll)
 	defer poll.Stop()
@@ -136,12 +138,15 @@ func (t *Tracker) read(ctx context.Context) {
 	}
 }
 
+// follow reads the logs of all shards from their cursors on. The users of a shard that has been silent for a TTL
+// become unknown.
 func (t *Tracker) follow(ctx context.Context) {
 	t.mu.Lock()
 	idle := t.watches == 0
 	t.mu.Unlock()
 	r := &t.reader
 	if idle {
+		// Without watches nothing is read. Old cursors would be useless by the next watch.
 		*r = reader{}
 		return
 	}
@@ -218,11 +223,13 @@ func (t *Tracker) set(one *watched, status Status) {
 	}
 }
 
+// ask asks the store about the users of whom nothing certain is known.
 func (t *Tracker) ask(ctx context.Context) {
 	t.mu.Lock()
 	before := len(t.unknown)
 	users := make([]string, 0, min(before, maxAsk))
 	for user := range t.unknown {
+		// There are more users than one call takes. If this call got anywhere, the next one follows at once.
 		if len(users) == maxAsk {
 			break
 		}

@@ -276,6 +276,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
+// collect takes the next due changes out of the books. They are put back by settle if they are not written.
 func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -313,6 +314,7 @@ func (w *Writer) write(ctx context.Context, books []*Book, changes []Change, don
 	return err
 }
 
+// settle notes what became of each change. A change that was not written is due again, as a whole roster.
 func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, done map[*Book]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

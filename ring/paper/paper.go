@@ -111,6 +111,7 @@ func Compute(p Plan) (Report, error) {
 	if p.Add == 0 {
 		return r, nil
 	}
+	// The added nodes come last in nodes, so the ring before has only the others.
 	after := ring.New(nodes)
 	remapped := len(ring.Moves(before, after, rooms))
 	r.Growth = &Growth{

@@ -55,6 +55,7 @@ func (r Report) WriteSVG(w io.Writer) error {
 	for _, s := range slices.Concat(shown.Shares, r.Before.Shares) {
 		most = max(most, s.Rooms)
 	}
+	// The busiest node of both rings has the full width, so that the bars can be compared.
 	scale := func(rooms float64) float64 { return math.Round(10*barWidth*rooms/float64(most)) / 10 }
 	var rows []row
 	for _, s := range busiestAndLeast(shown.Shares) {

@@ -62,8 +62,8 @@ func (r Room) AtLeast(people int) Room {
 	return r
 }
 
-// Cost returns what a node sends for the room. Somebody who is alone is charged as two people, because a second one
-// is about to come.
+// Cost returns what a node sends for the room. Somebody who is alone is charged as two people, because a second
+// one is expected.
 func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent

@@ -44,7 +44,7 @@ type request struct {
 type evidence int
 
 const (
-	// fromMemory is a pin that the store has not answered yet. It needs no confirmation by owners.
+	// fromMemory is a pin that this process knew already. It needs no confirmation.
 	fromMemory evidence = iota
 	// fromStore is a pin that the store showed. The cache or the owners must confirm it.
 	fromStore

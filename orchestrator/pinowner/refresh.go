@@ -116,9 +116,9 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || period(now) != period(c.prolonged)
 }
 
-// check compares the pins of held with the store's. The first rooms of held, open many, are open. After an error
-// nothing was learned. With partial, a pin that lies on an unreachable master is no fault, because the node will not
-// report the incarnation of that master.
+// check compares the pins of held with the store's. The first rooms of held, as many as open says, are open; the
+// others are about to open. After an error nothing was learned. With partial, a pin that lies on an unreachable master
+// is no fault, because the node will not report the incarnation of that master.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool, partial bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil

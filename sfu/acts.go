@@ -237,7 +237,8 @@ func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
 	source, _ := sources.Of(m.GetSource())
 	entry := rosterCopy(p.entry)
 	if setMuted(entry, source, true); sameEntry(entry, p.entry) {
-		return false // already muted
+		// The source is muted already.
+		return false
 	}
 	setSilenced(entry, source)
 	p.judged = true

@@ -15,12 +15,14 @@ import (
 // An Attach starts again when its room closes or its peer leaves.
 const attachTries = 3
 
+// attachment is a checked Attach.
 type attachment struct {
-	pin       pin.Pin
-	room      ring.RoomID
-	request   *control.Attach
-	entry     *control.Peer
-	confirmed bool // by the Owner
+	pin     pin.Pin
+	room    ring.RoomID
+	request *control.Attach
+	entry   *control.Peer
+	// confirmed says that the Owner has confirmed the pin for this Attach.
+	confirmed bool
 }
 
 // readAttach checks an Attach and changes nothing.
@@ -53,6 +55,7 @@ func (n *Node) readAttach(message *control.PeerMessage) (attachment, *refusal) {
 	return attachment{pin: p, room: ring.RoomID(room), request: request, entry: rosterCopy(peer)}, nil
 }
 
+// cost is what the room is expected to send.
 func (a attachment) cost() headroom.Egress {
 	if e := a.request.GetExpectedEgress(); e != nil {
 		return e.Value()
@@ -60,10 +63,10 @@ func (a attachment) cost() headroom.Egress {
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
 }
 
-// running: people were in the room before.
+// running reports whether people were in the room before, on another node.
 func (a attachment) running() bool { return a.request.GetExpectedFloor() != nil }
 
-// least is the same at the lowest layers.
+// least is what the room is expected to send at the lowest layers.
 func (a attachment) least() headroom.Egress {
 	if e := a.request.GetExpectedFloor(); e != nil {
 		return e.Value()
@@ -71,8 +74,8 @@ func (a attachment) least() headroom.Egress {
 	return headroom.Expect(a.people()).Floor().Min(a.cost())
 }
 
-// takes judges a running room by the lowest layers of all rooms, because larger pictures are held back for it. A new
-// one is judged by what all send.
+// takes reports whether the node has headroom for the room. A running room is judged by the lowest layers of all rooms, because larger
+// pictures are held back for it; a new one by what all rooms send. It needs mu.
 func (n *Node) takes(a attachment, now time.Time) bool {
 	if a.running() && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
 		return true
@@ -80,6 +83,7 @@ func (n *Node) takes(a attachment, now time.Time) bool {
 	return headroom.Takes(n.egressNow(now), a.cost(), n.ceiling())
 }
 
+// people is how many are expected in the room.
 func (a attachment) people() int {
 	if n := int(a.request.GetExpectedSize()); n > 0 {
 		return min(n, headroom.MaxPeople)
@@ -87,13 +91,16 @@ func (a attachment) people() int {
 	return headroom.DefaultPeople
 }
 
+// attach gives the peer of an Attach to its stream: it finds or opens the room, and has the pin confirmed where that is needed. It
+// begins again when the room closes, or the peer leaves, in between.
 func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*session, *refusal) {
 	a, refused := n.readAttach(message)
 	if refused != nil {
 		return nil, refused
 	}
 	for range attachTries {
-		a.confirmed = false // A Leave confirmed for a closed room must not open it again.
+		// The pin is confirmed again each time: a Leave that was confirmed for a closed room must not open the room again.
+		a.confirmed = false
 		r, refused := n.find(a)
 		if refused != nil {
 			return nil, refused
@@ -122,7 +129,7 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*sessi
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is closing: attach again")
 }
 
-// find returns nil if the room may be opened.
+// find returns the open room, or neither a room nor a refusal if it may be opened.
 func (n *Node) find(a attachment) (*room, *refusal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +145,8 @@ func (n *Node) find(a attachment) (*room, *refusal) {
 	return nil, n.mayOpen(a, time.Now())
 }
 
-// mayOpen needs mu. A refusal for headroom or a drain is final for the fence.
+// mayOpen refuses a room that was fenced or refused before, or for which the node has no place. A refusal for headroom or a drain is
+// final for the fence. It needs mu.
 func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if stone, ok := n.stones.forbids(a.room, a.pin.Fence, now); ok {
 		if stone.code == control.Refusal_REFUSAL_FENCED {
@@ -155,7 +163,7 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	return nil
 }
 
-// refuseOpening needs mu.
+// refuseOpening remembers the refusal. It needs mu.
 func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) *refusal {
 	n.stones.lay(a.room, a.pin.Fence, code, now)
 	n.log.Info("room not opened", "room", string(a.room), "fence", a.pin.Fence.String(), "reason", code.String())
@@ -165,6 +173,7 @@ func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) 
 	return refuse(code, "node %s has no headroom for a room of %d that costs %v", n.cfg.Node, a.people(), a.cost())
 }
 
+// open opens the room, or returns the one that another Attach opened meanwhile.
 func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	n.mu.Lock()
 	if r, ok := n.rooms[a.room]; ok {
@@ -196,6 +205,7 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)
 }
 
+// forget drops a room that closes, unless the room was opened anew meanwhile.
 func (n *Node) forget(r *room) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -75,7 +75,8 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources, p.knowsScreenAudio = a.request.GetSources(), a.request.GetKnowsScreenAudio()
 	r.expect(a.request.GetExpected())
-	p.outbox, p.deadline = newOutbox(), time.Time{} // not earlier: Attached comes first
+	// The outbox comes this late because Attached must be the first event in it.
+	p.outbox, p.deadline = newOutbox(), time.Time{}
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
@@ -96,6 +97,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
 }
 
+// supersede ends the stream of the signaling node that had the peer.
 func (r *room) supersede(p *peer) {
 	if p.outbox != nil {
 		p.outbox.end(r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded: a newer signaling node has the peer"}}}))
@@ -103,6 +105,8 @@ func (r *room) supersede(p *peer) {
 	p.outbox = nil
 }
 
+// welcome puts a peer into the room: one that is new, or one that others have announced. What they remember of its hand, mutes and grant
+// counts, unless it was changed here since.
 func (r *room) welcome(a attachment) *peer {
 	id := forward.PeerID(a.entry.GetId())
 	p, expected := r.peers[id]
@@ -135,6 +139,8 @@ func (r *room) welcome(a attachment) *peer {
 	return p
 }
 
+// expect takes in the people whom an arriving peer remembers from the room's former node. They have the grace time to come. What it
+// remembers of people who are here already is restored.
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
 	if now.Sub(r.load.opened) >= r.node.cfg.Grace {
@@ -162,6 +168,7 @@ func (r *room) expect(entries []*control.Peer) {
 	}
 }
 
+// remove ends a peer: its stream, its connection and its media.
 func (r *room) remove(p *peer, why string) {
 	delete(r.peers, p.id)
 	p.gone.Store(true)
@@ -207,17 +214,19 @@ func (r *room) vacate() bool {
 	return true
 }
 
-// How long a room waits for those who come with it in a live move.
+// settleWithin is how long a room waits for those who come with it in a live move.
 const settleWithin = 8 * time.Second
 
+// arrival is how far a live move to this node is. Without a move, nobody arrives.
 type arrival int
 
 const (
-	nobodyArrived arrival = iota // no live move, or a new one
+	nobodyArrived arrival = iota
 	someArrived
 	settled
 )
 
+// arrive notes that a peer shows this node's media. The first one begins the wait for the others.
 func (r *room) arrive(p *peer) {
 	p.arrived = true
 	switch r.arrival {
@@ -232,6 +241,7 @@ func (r *room) arrive(p *peer) {
 	r.settleIfAll()
 }
 
+// settleIfAll ends the wait once everybody who comes from the former node has arrived.
 func (r *room) settleIfAll() {
 	if r.arrival != someArrived {
 		return
@@ -244,6 +254,7 @@ func (r *room) settleIfAll() {
 	r.settle()
 }
 
+// settle tells everybody that nobody needs the former node any more.
 func (r *room) settle() {
 	if r.arrival == settled {
 		return

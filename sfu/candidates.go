@@ -25,14 +25,15 @@ func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 			}
 		}
 	}
+	// A socket on 0.0.0.0 hears no IPv6; one on [::] hears both.
 	usable = slices.DeleteFunc(usable, func(ip netip.Addr) bool {
 		return ip.IsLoopback() && !cfg.Loopback || ip.IsLinkLocalUnicast() ||
-			bound.IP.IsUnspecified() && bound.IP.To4() != nil && !ip.Is4() // 0.0.0.0 hears no IPv6; [::] hears both
+			bound.IP.IsUnspecified() && bound.IP.To4() != nil && !ip.Is4()
 	})
 	if len(cfg.AdvertiseIPs) > 0 {
 		return advertised(usable, cfg.AdvertiseIPs, port), nil
 	}
-	// Loopback last: only this machine reaches it.
+	// Loopback addresses come last, because only this machine reaches them.
 	slices.SortStableFunc(usable, func(a, b netip.Addr) int { return cmp.Compare(last(a), last(b)) })
 	var told []netip.AddrPort
 	for _, ip := range usable {

@@ -10,21 +10,24 @@ import (
 )
 
 const (
-	// Longer lines are dropped.
+	// Lines with longer texts or ids are dropped.
 	chatBytes   = 8000
 	chatIDBytes = 64
-	// One person's. A signaling node allows half; more comes through several nodes.
+	// A person may say so much. One signaling node lets half of it through, so only somebody who uses several comes near.
 	chatPerSecond = 10
 	chatBurst     = 20
-	// Lines of a room that are kept for the grace time.
+	// chatKept is how many lines of a room are kept for the grace time.
 	chatKept = 64
 )
 
 // chatLog numbers a room's lines and keeps the latest. The room's loop owns it.
 type chatLog struct {
-	limit  *connlimit.KeyedLimiter // by identity
-	last   uint64                  // number of the newest line
-	recent []said                  // the newest last
+	// limit is by identity.
+	limit *connlimit.KeyedLimiter
+	// last is the number of the newest line.
+	last uint64
+	// recent are the latest lines, the newest last.
+	recent []said
 }
 
 // said is a line with the time at which it was said.

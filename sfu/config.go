@@ -15,8 +15,9 @@ import (
 
 // Config is for one media node.
 type Config struct {
-	Node ring.NodeID // the same across restarts
-	Boot pin.BootID  // this process's
+	// Node stays the same across restarts; Boot is this process's.
+	Node ring.NodeID
+	Boot pin.BootID
 
 	// MediaAddress is the UDP host:port of all media. Port 0 takes a free one: see Node.MediaAddress.
 	MediaAddress string
@@ -29,7 +30,8 @@ type Config struct {
 	// EgressBatch sends bursts by sendmmsg and UDP_SEGMENT (Linux only).
 	EgressBatch bool
 
-	CeilingBitsPerSecond    uint64 // of egress, for new rooms
+	// The ceilings bound the node's egress: new rooms are refused above them.
+	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 
 	// Grace is how long empty rooms and absent peers stay.
@@ -39,7 +41,7 @@ type Config struct {
 
 	Limits Limits
 
-	// Panics counts panics; nil: its own. The control server must share it.
+	// Panics counts panics, also those of the control server, which must share it. Without one the node has its own.
 	Panics *panics.Guard
 }
 
@@ -47,8 +49,9 @@ type Config struct {
 type Limits struct {
 	Rooms        int
 	PeersPerRoom int
-	SlotsPerPeer int // of one offer
-	SDPBytes     int // of one offer
+	// One offer may have so many slots and bytes.
+	SlotsPerPeer int
+	SDPBytes     int
 }
 
 func offerLimits(l Limits) offer.Limits {
@@ -58,23 +61,23 @@ func offerLimits(l Limits) offer.Limits {
 // DefaultConfig lacks Node and Boot.
 func DefaultConfig() Config {
 	return Config{
-		// A server must name its address.
+		// On a server an address must be named.
 		MediaAddress: "127.0.0.1:0",
 		MediaTCP:     MediaTCPSame,
 		EgressBatch:  true,
 		// 1 Gbit/s, less a fifth for retransmissions and growing rooms.
 		CeilingBitsPerSecond: 800_000_000,
-		// Safe on a small shared machine.
+		// A small shared machine can send so many.
 		CeilingPacketsPerSecond: 100_000,
 		Grace:                   30 * time.Second,
-		// Kubernetes kills after 30 s; 10 s are left for restarts.
+		// Kubernetes kills a process 30 s after it asked it to end. 10 s of them are left to move the last rooms by restarts.
 		DrainTimeout: 20 * time.Second,
 		Limits: Limits{
 			Rooms:        5000,
 			PeersPerRoom: 300,
-			// 7 x 7 pictures and some sound.
+			// 49 pictures fit a page of 7 by 7, and 15 slots are left for sound.
 			SlotsPerPeer: 64,
-			// Clients' sockets take at most 256 KiB.
+			// A client's socket takes messages of at most 256 KiB.
 			SDPBytes: 256 << 10,
 		},
 	}

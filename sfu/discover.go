@@ -18,8 +18,9 @@ import (
 const (
 	// RFC 8489 section 6.2.1 allows about as long on a lossy path.
 	discoverFor = 10 * time.Second
-	// Doubled each time.
+	// discoverAgain is the first pause between requests. It doubles each time.
 	discoverAgain = 500 * time.Millisecond
+	// discoverOther is how long the other family is waited for once one has answered.
 	discoverOther = 2 * time.Second
 )
 
@@ -124,7 +125,8 @@ func discoverFamily(ctx context.Context, family string, bound *net.UDPAddr, serv
 	asking.Go(func() {
 		for pause := discoverAgain; ; pause *= 2 {
 			for _, server := range at {
-				_, _ = socket.WriteToUDPAddrPort(request.Raw, server) // Like a lost packet.
+				// A request that cannot be sent is like a lost one: it is sent again.
+				_, _ = socket.WriteToUDPAddrPort(request.Raw, server)
 			}
 			select {
 			case <-time.After(pause):

@@ -11,19 +11,23 @@ const maxDrain = 24 * time.Hour
 
 // Drain asks a node to become empty.
 type Drain struct {
-	Deadline time.Duration // then rooms move by restarts; 0: Config.DrainTimeout
-	Exit     bool          // end the process when empty
+	// Deadline is when rooms that have not moved live move by restarts; 0: Config.DrainTimeout.
+	Deadline time.Duration
+	// Exit ends the process once the node is empty.
+	Exit bool
 }
 
 // DrainState is a drain's progress.
 type DrainState struct {
-	Draining bool // no room is opened
-	Overdue  bool // past the deadline
+	// Draining says that no room is opened; Overdue, that the deadline has passed.
+	Draining bool
+	Overdue  bool
 	Exit     bool
 	Began    time.Time
-	Rooms    int // and those handed over but not closed yet
-	Open     int // not handed over
-	Peers    int
+	// Open counts the rooms that are not handed over. Rooms counts also those that are, but have not closed yet.
+	Rooms int
+	Open  int
+	Peers int
 }
 
 type draining struct {
@@ -49,11 +53,13 @@ func (n *Node) StartDrain(d Drain) {
 	open := slices.Collect(maps.Values(n.rooms))
 	n.mu.Unlock()
 	n.tellDrain()
+	// Nobody moves an empty room: it closes at once.
 	for _, r := range open {
-		r.post(r.expire) // nobody moves an empty room
+		r.post(r.expire)
 	}
 }
 
+// emptyGrace is how long an empty room stays open.
 func (n *Node) emptyGrace() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// of a room, peer or identity
+	// maxNameBytes bounds the name of a room, a peer or an identity.
 	maxNameBytes = 512
-	// of a roster entry, which everybody receives
+	// maxEntryBytes bounds a roster entry, which everybody receives.
 	maxEntryBytes = 8 << 10
 )
 

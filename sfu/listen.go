@@ -13,10 +13,12 @@ import (
 
 // What Config.MediaTCP may be beside a port.
 const (
-	MediaTCPSame = "same" // number as the UDP port
+	// MediaTCPSame takes the number of the UDP port.
+	MediaTCPSame = "same"
 	MediaTCPOff  = "off"
 )
 
+// socketTries is how many free UDP ports are tried until one is free for TCP too.
 const socketTries = 20
 
 func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
@@ -47,7 +49,7 @@ func listen(cfg Config, log *slog.Logger) (*egress.Conn, error) {
 	}
 }
 
-// nil: nowhere
+// listenTCP returns nil where the node takes no media over TCP.
 func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	bound, ok := udp.(*net.UDPAddr)
 	if !ok || cfg.MediaTCP == MediaTCPOff {
@@ -55,7 +57,8 @@ func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	}
 	port := bound.Port
 	if cfg.MediaTCP != MediaTCPSame {
-		port, _ = strconv.Atoi(cfg.MediaTCP) // Validate has looked.
+		// Validate has checked that it is a number.
+		port, _ = strconv.Atoi(cfg.MediaTCP)
 	}
 	network := "tcp"
 	if bound.IP.To4() != nil {
@@ -64,6 +67,7 @@ func listenTCP(cfg Config, udp net.Addr) (*net.TCPListener, error) {
 	return net.ListenTCP(network, &net.TCPAddr{IP: bound.IP, Port: port, Zone: bound.Zone})
 }
 
+// enlarge asks the kernel for larger buffers, of which it may give less.
 func enlarge(sockets []*net.UDPConn, log *slog.Logger) {
 	for _, socket := range sockets {
 		for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {

@@ -10,51 +10,60 @@ import (
 )
 
 const (
-	// Above it packets wait.
+	// With more of its processors in use than this share, packets wait.
 	processorCeiling = 0.95
-	// Bits of a packet of sound, and at least of a lowest layer's.
+	// A packet of sound has so many bits, and one of a lowest layer at least.
 	soundPacketBits, lowestPacketBits = 800, 4000
 )
 
-// Only Run uses sharing.
+// sharing divides the node's ceiling among its rooms. Only Node.Run's goroutine uses it.
 type sharing struct {
-	sharer    share.Sharer
-	sent      meter
-	processor time.Duration // so far
+	sharer share.Sharer
+	sent   meter
+	// processor is the time that the process had computed at the time at.
+	processor time.Duration
 	at        time.Time
-	busy      float64 // of all cores
+	// busy is the share of all cores that the process used in the last window.
+	busy float64
 }
 
 // roomLoad is what the node accounts for a room: what was reserved at its opening and what is measured since.
 type roomLoad struct {
 	// Set when the room opens.
-	opened    time.Time
-	cost      headroom.Egress // reserved
-	least     headroom.Egress // at the lowest layers
-	people    int             // expected
-	comes     float64         // see newcomer
-	level     forward.Level   // to begin with
-	chargedIn uint64          // first load report with the room
+	opened time.Time
+	// cost is what was reserved for the people expected, and least what they would cost at the lowest layers.
+	cost   headroom.Egress
+	least  headroom.Egress
+	people int
+	// The room begins with level, and is going to add the share comes of the node's ceiling: see newcomer.
+	level forward.Level
+	comes float64
+	// chargedIn is the number of the first load report that counts the room.
+	chargedIn uint64
 	// refusedBefore is the kernel's count when the room opened.
 	refusedBefore uint64
 
 	// Node.mu guards the fields below.
+	// measured is what the room sends, and floor what it would send at the lowest layers.
 	measured headroom.Egress
-	floor    headroom.Egress // at the lowest layers
+	floor    headroom.Egress
 	// connectedThroughout counts the peers that were connected during the whole measurement, since only their egress is fully measured.
 	connectedThroughout int
 
 	// Only Node.Run's goroutine uses the fields below.
-	meter  meter
-	toldAt time.Time // when the room was last told what it sends
+	meter meter
+	// told is what the room was last told that it sends, at the time toldAt.
 	told   headroom.Egress
+	toldAt time.Time
 	limit  limit
 }
 
 // limit is whether pictures of a room are held back.
 type limit struct {
+	// begun says that the room has had a share of the ceiling before.
 	begun bool
-	since time.Time // zero: none are held back
+	// since is when pictures began to be held back, zero if none are.
+	since time.Time
 	told  bool
 }
 
@@ -99,9 +108,10 @@ func (l *limit) observe(heldBack bool, now time.Time) (limited, changed bool) {
 	return limited, limited != l.told
 }
 
-// Longer than a move's keyframes.
+// limitedToldAfter is longer than the keyframes of a move hold pictures back.
 const limitedToldAfter = 2 * time.Second
 
+// share gives every room the levels that it may send, so that all rooms together stay below the ceiling.
 func (n *Node) share(now time.Time) {
 	s, ceiling := &n.sharing, n.ceiling()
 	rooms := n.openRooms()
@@ -119,7 +129,8 @@ func (n *Node) share(now time.Time) {
 		r.media.SetLevel(shared[i].Level)
 		demand := &shared[i].Demand
 		limited, changed := r.load.limit.observe(demand.UpTo(r.media.Level()) != demand.UpTo(forward.AllLevels), now)
-		if changed && r.tellLimited(limited) { // else at the next call
+		// A busy room is told at the next call.
+		if changed && r.tellLimited(limited) {
 			r.load.limit.told = limited
 		}
 	}
@@ -137,7 +148,8 @@ func (n *Node) share(now time.Time) {
 	}
 }
 
-// newcomer needs mu. A room that begins adds little at first: its people come one by one.
+// newcomer returns the levels that a room begins with, and the share of the ceiling that it is going to add. A new room adds little at
+// first, because its people come one by one; those of a running room come at once. It needs mu.
 func (n *Node) newcomer(a attachment, now time.Time) (level forward.Level, comes float64) {
 	if !a.running() {
 		return share.Newcomer(!n.limitedSince.IsZero(), 0), 0
@@ -149,7 +161,7 @@ func (n *Node) newcomer(a attachment, now time.Time) (level forward.Level, comes
 	return level, a.least().Share(n.ceiling())
 }
 
-// used returns shares of the ceiling.
+// used returns which shares of the ceiling and of the processors are in use.
 func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egress) share.Used {
 	rate := s.sent.observe(headroom.Egress{BitsPerSecond: bits, PacketsPerSecond: packets}, now)
 	if spent, ok := processorTime(); ok && now.Sub(s.at) >= loadWindow/2 {
@@ -161,6 +173,7 @@ func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egr
 	return share.Used{Egress: rate.Share(ceiling), Processor: s.busy / processorCeiling}
 }
 
+// floorOf is what a room would send at the lowest layers.
 func floorOf(d *forward.Demand) headroom.Egress {
 	pictures := d.UpTo(forward.LowestLevels) - d.Sound
 	return headroom.Egress{BitsPerSecond: d.Sound + pictures, PacketsPerSecond: d.Sound/soundPacketBits + pictures/lowestPacketBits}
@@ -172,34 +185,40 @@ func (n *Node) ceiling() headroom.Egress {
 
 // Load is what a node measures of itself.
 type Load struct {
-	Seq                     uint64 // one more each report of this boot
-	EgressBitsPerSecond     uint64 // each room's measured or reserved, the larger
+	// Seq is one more with each report of this boot.
+	Seq uint64
+	// The egress is what all rooms send, with what is reserved for people who are not measured yet.
+	EgressBitsPerSecond     uint64
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	Floor                   headroom.Egress // at the lowest layers
-	LimitedSince            time.Time       // zero: no pictures are held back
+	// Floor is the egress at the lowest layers.
+	Floor headroom.Egress
+	// LimitedSince is when pictures began to be held back, zero if none are.
+	LimitedSince time.Time
 }
 
 // A reservation counts whole for half of reservationLife, then less and less.
 const reservationLife = 10 * time.Second
 
-// reserved is what missing people would add to what is measured.
+// reserved is what people who are expected, but not measured yet, would add to what is measured. It goes down with the age of the room,
+// and with the pairs of people who are measured already.
 func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
 	if age >= reservationLife || measured >= expected {
 		return headroom.Egress{}
 	}
 	left := min(2*float64(reservationLife-age)/float64(reservationLife), 1)
-	pairs := func(people int) float64 { return float64(people) * float64(people-1) } // each sends to each other
+	// Each of the people sends to each other one.
+	pairs := func(people int) float64 { return float64(people) * float64(people-1) }
 	if measured > 1 {
 		left *= 1 - pairs(measured)/pairs(expected)
 	}
 	return cost.Part(left)
 }
 
-// charge bounds the sum by the cost: both count somebody's first second.
+// charge adds what is reserved to what is measured. In somebody's first second both count them, so the cost bounds the sum.
 func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
 	return measured.Plus(reserved).Min(cost).Max(measured)
 }
@@ -207,7 +226,7 @@ func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
 const (
 	// A signaling node that moves a room needs to know what it sends.
 	egressToldEvery = 2 * time.Second
-	// Then a room is told even if not everybody is connected.
+	// By then a room is told what it sends even if not everybody is connected.
 	egressSettles = reservationLife
 )
 
@@ -215,6 +234,7 @@ func differ(a, b headroom.Egress) bool {
 	return differs(a.BitsPerSecond, b.BitsPerSecond) || differs(a.PacketsPerSecond, b.PacketsPerSecond)
 }
 
+// differs reports whether one of the two is more than a quarter below the other.
 func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
 const (
@@ -224,11 +244,12 @@ const (
 
 // meter turns a counter into a rate. It is not safe for concurrent use.
 type meter struct {
-	at      time.Time
-	count   headroom.Egress // in total
-	rate    headroom.Egress
-	people  [2]int // connected at the end of this window, and of the last
-	covered int    // during both
+	at    time.Time
+	count headroom.Egress
+	rate  headroom.Egress
+	// people were connected at the end of this window and of the one before; covered, the least of them, during both.
+	people  [2]int
+	covered int
 }
 
 func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
@@ -258,19 +279,19 @@ func (m *meter) observeOf(total headroom.Egress, people int, now time.Time) head
 
 const loadEvery = loadWindow / 2
 
-// For reading media, or forwarding one room.
+// maxCores is how many cores read media, and how many forward one room.
 const maxCores = 8
 
 func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
-// Load is of the last report.
+// Load returns the present load under the number of the last report.
 func (n *Node) Load() Load {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.loadNow(time.Now())
 }
 
-// NextReport is Load with a new Seq.
+// NextReport returns the present load under a new number.
 func (n *Node) NextReport() Load {
 	n.mu.Lock()
 	defer n.mu.Unlock()

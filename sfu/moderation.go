@@ -7,13 +7,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Of removals, and of demotions. Past it people are still removed, but may resume.
+// maxRemoved is how many removals, and how many demotions, are remembered. Past it people are still removed, but may resume.
 const maxRemoved = 1000
 
 // moderation remembers, for people who are gone, who was removed and whose grant was taken back. The room's loop owns it.
 type moderation struct {
-	removed map[forward.PeerID]bool  // by an operator
-	demoted map[forward.PeerID]int64 // when, in Unix milliseconds: earlier words about the grant do not count
+	// removed has those whom an operator removed.
+	removed map[forward.PeerID]bool
+	// demoted says when a grant was taken back, in Unix milliseconds: earlier words about it do not count.
+	demoted map[forward.PeerID]int64
 }
 
 func newModeration() moderation {

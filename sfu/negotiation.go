@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // negotiation answers one offer.
 type negotiation struct {
-	session      *session
-	message      *control.Offer
-	present      *connection.Connection // when it began
+	session *session
+	message *control.Offer
+	// present is the peer's connection when the negotiation began, or nil.
+	present      *connection.Connection
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
@@ -29,7 +29,7 @@ var (
 	errBrokenPeer       = errors.New("what this peer sent has broken the node's handling of it twice")
 )
 
-// survive gives up the offer's connection when answering panics. It needs the peer's negotiation.
+// survive answers the offer once a core is free, and gives up the offer's connection when that panics. It needs the peer's negotiation.
 func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	node := n.session.room.node
 	if node.panics.Refuses(n.strikeName) {
@@ -42,17 +42,16 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	defer func() {
-		if caught := panics.Of(recover()); caught != nil {
-			node.panics.Report(n.session.room.log, caught, "an offer broke the node's answering of it", "peer", string(n.session.peer.id))
-			node.panics.Strike(n.strikeName)
-			if n.present != nil {
-				n.present.GiveUp()
-			}
-			err = errBroken
-		}
-	}()
-	return n.run(ctx)
+	whole := node.panics.Survives(n.session.room.log, "an offer broke the node's answering of it", func() { sdp, err = n.run(ctx) },
+		"peer", string(n.session.peer.id))
+	if whole {
+		return sdp, err
+	}
+	node.panics.Strike(n.strikeName)
+	if n.present != nil {
+		n.present.GiveUp()
+	}
+	return "", errBroken
 }
 
 // run uses the peer's connection if the offer is of the same RTCPeerConnection, else a new one.
@@ -71,6 +70,7 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 	return n.replace(ctx, o)
 }
 
+// replace answers the offer with a new connection, and then retires the present one.
 func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, error) {
 	r, p := n.session.room, n.session.peer
 	if err := n.setTable(ctx); err != nil {
@@ -107,20 +107,22 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	return "", errConnectionClosed
 }
 
-// setTable has slots show the same as at the node that the peer comes from.
+// setTable has the slots show the same people as at the node that the peer comes from. It runs on the loop, so that it does not come
+// after forward.Room.RemovePeer.
 func (n *negotiation) setTable(ctx context.Context) error {
 	r, p := n.session.room, n.session.peer
 	table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer)
 	if n.present != nil || len(table) == 0 {
 		return nil
 	}
-	return r.do(ctx, func() { // the loop, so that it does not come after RemovePeer
+	return r.do(ctx, func() {
 		if !p.gone.Load() {
 			r.media.SetTable(p.id, table)
 		}
 	})
 }
 
+// connect opens a connection. Its path begins with what is known of the client's.
 func (n *negotiation) connect(o *offer.Offer) (*connection.Connection, error) {
 	r, p := n.session.room, n.session.peer
 	told, err := r.node.candidates()

@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
-// Half a second of 64 Mbit/s. The kernel may give less.
+// socketBuffer holds half a second of 64 Mbit/s. The kernel may give less.
 const socketBuffer = 4 << 20
 
 // Node is one media node. It is safe for concurrent use.
@@ -38,26 +38,34 @@ type Node struct {
 	rosters *roster.Writer
 
 	transport *transport.Transport
-	starting  chan *room // for Run
-	stopped   chan struct{}
-	drainNews chan struct{}  // capacity 1
-	watchers  atomic.Int32   // Watch streams
-	closers   sync.WaitGroup // closing connections
+	// starting hands Run the rooms to serve; stopped is closed when Run ends.
+	starting chan *room
+	stopped  chan struct{}
+	// drainNews holds one signal at most.
+	drainNews chan struct{}
+	// watchers counts the Watch streams of signaling nodes.
+	watchers atomic.Int32
+	// closers are the connections that are being closed.
+	closers sync.WaitGroup
 	// answering admits one offer per core.
 	answering chan struct{}
 
-	mu        sync.Mutex // guards the fields below
-	rooms     map[ring.RoomID]*room
-	serving   map[*room]struct{} // also handed-over ones that still send
-	drain     *draining          // nil: no drain
+	// mu guards the fields below.
+	mu    sync.Mutex
+	rooms map[ring.RoomID]*room
+	// serving has also the rooms that were handed over and still send.
+	serving map[*room]struct{}
+	// drain is nil while the node does not drain.
+	drain     *draining
 	stones    *tombstones
 	reportSeq uint64
 	measured  headroom.Egress
 	socketed  meter
-	// zero: no pictures are held back
+	// limitedSince is when pictures began to be held back, zero if none are.
 	limitedSince time.Time
 
-	sharing sharing // of Run
+	// Only Run's goroutine uses sharing.
+	sharing sharing
 
 	reachable reachable
 }
@@ -93,7 +101,8 @@ func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	if _, err := n.candidates(); err != nil {
-		_ = n.socket.Close() // the configuration's error says more
+		// The error of the configuration says more than one of the closing.
+		_ = n.socket.Close()
 		return err
 	}
 	var media, rooms sync.WaitGroup
@@ -139,7 +148,8 @@ func (n *Node) MediaTCP() uint16 { return n.socket.StreamAddr().Port() }
 
 // MediaIPs are the addresses in answers to clients.
 func (n *Node) MediaIPs() []string {
-	told, _ := n.candidates() // New has looked
+	// Run has checked that there are some.
+	told, _ := n.candidates()
 	var ips []string
 	for _, candidate := range told[:min(len(told), 4)] {
 		ips = append(ips, candidate.Addr().WithZone("").String())
@@ -186,7 +196,7 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
 	if held && !r.pin().Fence.Less(higher.Fence) {
 		n.mu.Unlock()
-		return false // ours is no lower
+		return false
 	}
 	if ours {
 		n.mu.Unlock()

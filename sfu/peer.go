@@ -11,44 +11,66 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// for offers that a reconnecting signaling node repeats
+// rememberedAnswers is for offers that a reconnecting signaling node repeats.
 const rememberedAnswers = 4
 
 // peer is one participant. An expected or detached one is forgotten at its deadline.
 type peer struct {
-	id     forward.PeerID
+	id forward.PeerID
+	// joined is the peer's place in the order of arrival.
 	joined uint64
+	// gone is set by the loop before the peer is removed from the room's media. Everybody may read it.
+	gone atomic.Bool
 
 	// The room's loop owns the fields below.
-	entry            *control.Peer // replaced, never changed: others may read it
+
+	// entry is replaced and never changed, because others may be reading it. told is the entry that the others were last told, and
+	// telling says that they are told again soon.
+	entry   *control.Peer
+	told    *control.Peer
+	toldAt  time.Time
+	telling bool
+
+	// What the last Attach said. sources is the set that the peer may publish, as in control.Attach, and knowsScreenAudio that its
+	// signaling node can name that source.
 	generation       uint64
 	canPublish       bool
 	canSubscribe     bool
-	sources          uint32  // it may publish, as in control.Attach
-	knowsScreenAudio bool    // its signaling node can name that source
-	outbox           *outbox // nil without a signaling node
-	deadline         time.Time
-	expected         bool // only announced by others
-	connected        bool
-	offers           uint64
-	connection       *connection.Connection
-	path             uint64        // bits per second; 0: unlimited
-	gone             atomic.Bool   // written by the loop, before forward's RemovePeer
-	told             *control.Peer // entry, as last told
-	toldAt           time.Time
-	reoffers         int
-	reofferedAt      time.Time
-	telling          bool
-	unmuted          uint32    // sources it unmuted here
-	judged           bool      // hand or mutes changed here: others' memory is older
-	askedAt          time.Time // to unmute
-	came             bool      // from another node
-	chatFrom         uint64    // the last line before it came or was expected
-	chatSent         uint64    // the last line that was sent to it
-	arrived          bool      // shows this node's media after a live move
+	sources          uint32
+	knowsScreenAudio bool
 
-	negotiation sync.Mutex // held while answering; guards the fields below
-	answers     []answered // the newest last
+	// outbox is nil while the peer has no signaling node. Then it is forgotten at deadline.
+	outbox   *outbox
+	deadline time.Time
+	// expected says that the peer has only been announced by others. came says that it was in the room on another node, and arrived
+	// that it shows this node's media after a live move.
+	expected bool
+	came     bool
+	arrived  bool
+
+	connection *connection.Connection
+	connected  bool
+	offers     uint64
+	// path is what the signaling node was last told that the client's path carries, in bits per second; 0: unlimited.
+	path uint64
+	// The peer was asked for so many new offers in a row, the last time at reofferedAt.
+	reoffers    int
+	reofferedAt time.Time
+
+	// unmuted has the sources that the peer unmuted here, and judged says that its hand or mutes were changed here: what others
+	// remember of them is older.
+	unmuted uint32
+	judged  bool
+	// askedAt is when the peer was last asked to unmute.
+	askedAt time.Time
+	// chatFrom is the number of the last line before the peer came or was expected, and chatSent of the last that was sent to it.
+	chatFrom uint64
+	chatSent uint64
+
+	// negotiation is held while an offer is answered, and guards the fields below.
+	negotiation sync.Mutex
+	// answers are the last ones, the newest at the end.
+	answers []answered
 }
 
 type answered struct {
@@ -77,13 +99,15 @@ func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.Al
 // A full outbox ends the stream; the next Attach gets a snapshot.
 const outboxEvents = 256
 
-// The room's loop fills an outbox without waiting; the stream's writer empties it.
+// outbox is what a signaling node is still to be told of one peer. The room's loop fills it without waiting; the stream's writer
+// empties it.
 type outbox struct {
 	events chan *control.PeerEvent
 	ended  chan struct{}
 
 	once sync.Once
-	last *control.PeerEvent // set before ended is closed
+	// last is set before ended is closed.
+	last *control.PeerEvent
 }
 
 func newOutbox() *outbox {

@@ -32,7 +32,7 @@ func (m peerMap) connected() int {
 	return count
 }
 
-// mediaInUse: a client has not closed its connection to this node yet.
+// mediaInUse reports whether a client has not closed its connection to this node yet.
 func (m peerMap) mediaInUse() bool {
 	for _, p := range m {
 		if p.mediaLives() && !p.connection.Left() {
@@ -95,12 +95,14 @@ func (m peerMap) longestAway() (leaving *peer, places int) {
 
 // rosterVersion numbers the changes of a room's roster and keeps the digest of the latest. The room's loop owns it.
 type rosterVersion struct {
-	seq      uint64
-	digest   uint64 // of the roster at digestOf; 0: none
+	seq uint64
+	// digest is that of the roster when seq was digestOf; 0: not computed yet.
+	digest   uint64
 	digestOf uint64
 }
 
-// digestFor is computed once per change for everybody who sees no hidden people.
+// digestFor returns the digest of the roster that viewer sees. It is computed once for each change for everybody who sees no hidden
+// people.
 func (v *rosterVersion) digestFor(viewer *peer, people peerMap) uint64 {
 	if viewer.entry.GetHidden() {
 		return control.RosterDigest(people.shownTo(viewer))

@@ -19,12 +19,15 @@ const (
 
 // reachable lets signaling nodes check by ICE whether clients reach the media socket. Nobody else is answered.
 type reachable struct {
-	mu     sync.Mutex      // guards the fields below
-	conn   *transport.Conn // nil while nobody tries
-	ends   *time.Timer
-	silent map[string]string // by signaling node, what did not answer; "": nothing
+	mu sync.Mutex // guards the fields below
+	// conn answers the checks, until ends; nil while nobody tries.
+	conn *transport.Conn
+	ends *time.Timer
+	// silent has, by signaling node, the addresses that did not answer it. With "" all did.
+	silent map[string]string
 }
 
+// nobody takes the packets of a connection that has no client.
 type nobody struct{}
 
 func (nobody) RTP(*rtp.Header, []byte, time.Time) {}
@@ -37,7 +40,7 @@ func (nobody) StateChanged(transport.State) {}
 
 func (nobody) Moved() {}
 
-// Signaling nodes share credentials: each proved the cluster key.
+// tryable returns the credentials for checks. Signaling nodes share them, since each has proved that it knows the cluster key.
 func (n *Node) tryable() (transport.Credentials, error) {
 	r := &n.reachable
 	r.mu.Lock()
@@ -61,6 +64,7 @@ func (n *Node) tryable() (transport.Credentials, error) {
 	return conn.Credentials(), nil
 }
 
+// tried takes the result of a signaling node's checks, and logs what changed.
 func (n *Node) tried(signaling, silent string) {
 	r := &n.reachable
 	r.mu.Lock()
@@ -83,7 +87,8 @@ func (n *Node) tried(signaling, silent string) {
 }
 
 func (n *Node) mediaSockets() (all []string) {
-	told, _ := n.candidates() // Run has looked
+	// Run has checked that there are some.
+	told, _ := n.candidates()
 	for _, at := range told {
 		all = append(all, at.String())
 	}

@@ -11,17 +11,18 @@ import (
 
 const (
 	reactEvery = 250 * time.Millisecond
-	// Twice a signaling node's: more comes through several.
+	// A person may send twice what one signaling node lets through, so only somebody who uses several comes near.
 	reactPerSecond = 4
 	reactBurst     = 12
-	// Of one emoji; of one event.
+	// An emoji has so many bytes at most, and an event so many reactions.
 	emojiBytes   = 32
 	maxReactions = 1000
 )
 
 // reactions gathers emojis that are told together. The room's loop owns it.
 type reactions struct {
-	limit   *connlimit.KeyedLimiter // by identity
+	// limit is by identity.
+	limit   *connlimit.KeyedLimiter
 	waiting []*control.Reaction
 	toldAt  time.Time
 }

@@ -8,10 +8,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
+// refusal is why an Attach or a message was refused.
 type refusal struct {
 	code    control.Refusal
 	message string
-	current pin.Fence // zero: unknown
+	// current is the fence that the room has, zero if unknown.
+	current pin.Fence
 }
 
 func refuse(code control.Refusal, format string, args ...any) *refusal {
@@ -30,7 +32,8 @@ func notHere() *refusal {
 }
 
 func unconfirmed(err error) *refusal {
-	if errors.Is(err, pin.ErrMissing) { // without a fence the room is just placed again
+	// A refusal that names no fence has the room just placed again.
+	if errors.Is(err, pin.ErrMissing) {
 		return refuse(control.Refusal_REFUSAL_FENCED, "the pin does not stand: %v", err)
 	}
 	if !errors.Is(err, pin.ErrFenced) {

@@ -21,13 +21,13 @@ import (
 var errStranger = errors.New("the peer is new to the room and its pin was not confirmed")
 
 const (
-	// Consecutive connections share a shard: small rooms have one.
+	// So many consecutive connections share a shard. A small room has one.
 	shardPeers = 32
-	// A fenced room's connections live on while clients move.
+	// The connections of a fenced room live on for so long while its clients move.
 	handOverTime = 5 * time.Second
-	// In a live move: clients connect to the new node first.
+	// In a live move clients connect to the new node first, which takes longer.
 	liveHandOverTime = 15 * time.Second
-	// How often a fenced room looks whether everybody left.
+	// lingerLook is how often a fenced room checks whether everybody has left.
 	lingerLook = 250 * time.Millisecond
 	// People of a former owner are waited for at most this long while the store is silent.
 	longestSilence = 10 * time.Minute
@@ -41,33 +41,44 @@ type room struct {
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
-	parts []*egress.Batch // the media loop's
+	// parts are the batches that the media loop fills, one for each shard.
+	parts []*egress.Batch
 	news  *mediaNews
 	book  *roster.Book
-	load  *roomLoad // the node's
+	// load belongs to the node, and says itself who may use which part of it.
+	load *roomLoad
 
-	turn      atomic.Uint32           // connections so far
-	current   atomic.Pointer[pin.Pin] // written by the loop
+	// turn counts the connections so far.
+	turn atomic.Uint32
+	// current is written by the loop alone.
+	current   atomic.Pointer[pin.Pin]
 	peerCount atomic.Int64
 	connected atomic.Int64
 
 	// The loop owns the fields below.
-	peers      peerMap
-	version    rosterVersion
-	left       map[forward.PeerID]bool // in the first grace time: not expected back
+
+	peers   peerMap
+	version rosterVersion
+	// left has those who left in the first grace time, so that nobody expects them back.
+	left       map[forward.PeerID]bool
 	moderation moderation
 	lines      chatLog
 	reactions  reactions
 	speakers   speakerNews
-	lastHand   int64 // Unix milliseconds
-	egress     *control.Egress
-	limited    bool
-	arrival    arrival
-	arrivals   uint64
-	emptySince time.Time // zero: somebody is here
-	ending     *control.PeerEvent
-	endNow     bool
-	linger     time.Duration // of connections after the loop
+	// lastHand is when the last hand was raised, in Unix milliseconds.
+	lastHand int64
+	// egress is what the room sends, and limited that pictures are held back, as its signaling nodes were last told.
+	egress  *control.Egress
+	limited bool
+	arrival arrival
+	// arrivals counts the peers so far.
+	arrivals uint64
+	// emptySince is zero while somebody is here.
+	emptySince time.Time
+	// endNow ends the loop, ending is the last event of every stream, and connections live for linger after the loop.
+	endNow bool
+	ending *control.PeerEvent
+	linger time.Duration
 }
 
 // newRoom needs Node.mu.
@@ -103,12 +114,14 @@ func (r *room) settleRoster(giveUp time.Time) {
 	r.book.Settle()
 }
 
+// run serves the room until its loop ends, and after it until the clients of a room that was handed over have moved.
 func (r *room) run(ctx context.Context) {
 	mediaCtx, endMedia := context.WithCancel(ctx)
 	mediaDone := make(chan struct{})
 	go func() {
 		defer close(mediaDone)
-		_ = r.media.Run(mediaCtx) // it returns nil
+		// Run returns nil.
+		_ = r.media.Run(mediaCtx)
 	}()
 	r.after(r.node.cfg.Grace, r.expire)
 	giveUp := time.Now().Add(longestSilence)
@@ -194,12 +207,13 @@ func (r *room) adopt(higher pin.Pin) {
 	}
 }
 
-// event adds the present fence.
+// event adds the present fence to an event.
 func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
 	event.Fence = control.FenceProto(r.pin().Fence)
 	return event
 }
 
+// tellNews tells the peers what their slots show, what their paths carry, and who speaks.
 func (r *room) tellNews() {
 	peers, speakers, spoken := r.news.take()
 	for id, news := range peers {
@@ -222,7 +236,7 @@ func (r *room) tellNews() {
 	}
 }
 
-// tellSpeakersSoon waits in a large room.
+// tellSpeakersSoon tells at once who speaks in a small room. A large room gathers the changes of a while.
 func (r *room) tellSpeakersSoon() {
 	if r.speakers.waiting {
 		return
@@ -242,6 +256,7 @@ func (r *room) tellSpeakers() {
 	}
 }
 
+// tellPath tells a peer's signaling node what the path carries, if that has changed much.
 func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	if !differs(bitsPerSecond, p.path) {
 		return
@@ -250,6 +265,7 @@ func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
 }
 
+// send queues an event for the peer's signaling node. One that does not read loses the peer.
 func (r *room) send(p *peer, event *control.PeerEvent) {
 	if p.outbox == nil || p.outbox.send(r.event(event)) {
 		return
@@ -259,6 +275,7 @@ func (r *room) send(p *peer, event *control.PeerEvent) {
 	r.detach(p)
 }
 
+// detach gives a peer without a signaling node the grace time.
 func (r *room) detach(p *peer) {
 	p.outbox = nil
 	p.deadline = time.Now().Add(r.node.cfg.Grace)
@@ -277,13 +294,15 @@ func (r *room) expire() {
 		return
 	}
 	if rest := r.node.emptyGrace() - now.Sub(r.emptySince); rest > 0 {
-		r.after(rest, r.expire) // the grace time was shorter while the node drained
+		// When this task was posted the node was draining, and the grace time shorter.
+		r.after(rest, r.expire)
 		return
 	}
 	r.book.Close()
 	r.end("the room is empty")
 }
 
+// survive runs a task, which may panic without harm to the room.
 func (r *room) survive(task func()) {
 	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
 }
@@ -298,9 +317,11 @@ func (r *room) abandon(a attachment) {
 
 // mediaBroke is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
-	r.tryPost(func() { r.endConnection(id) }) // the media of a busy room is dropped already
+	// In a busy room nobody is told, but the media of the peer has ended anyway.
+	r.tryPost(func() { r.endConnection(id) })
 }
 
+// endConnection ends the connection of a peer whose packets made the media loop panic, and strikes the peer.
 func (r *room) endConnection(id forward.PeerID) {
 	p, here := r.peers[id]
 	if !here || p.connection == nil {
@@ -345,7 +366,7 @@ func (r *room) tellEgress(sent headroom.Egress) bool {
 	})
 }
 
-// Slots and tracks in an answer, some 200 bytes each.
+// maxStatesTold is how many slots and tracks an answer has at most. Each has some 200 bytes.
 const maxStatesTold = 4000
 
 // tellMedia adds at most left states, and returns how many more may be added.
@@ -384,7 +405,7 @@ func mediaProto(state forward.PeerState, now time.Time) *control.MediaState {
 	return m
 }
 
-// -1 for never
+// age is in milliseconds, -1 for never.
 func age(at, now time.Time) int64 {
 	if at.IsZero() {
 		return -1
@@ -401,20 +422,22 @@ const (
 )
 
 const (
-	// Until reofferRest has passed without a request: a camera may have stopped for a reason that no offer mends.
+	// A publisher is asked so often and so many times in a row, because its camera may have stopped for a reason that no offer mends.
+	// After reofferRest without a request the count begins anew.
 	reofferEvery = 5 * time.Second
 	maxReoffers  = 3
 	reofferRest  = time.Minute
-	// Silence right after DTLS means nothing.
+	// Right after DTLS was established, silence means nothing.
 	connectedFor = 2 * time.Second
 )
 
-// starved asks the publisher of a missing picture for a new offer, if it is connected and used to send the source. It
-// is forward's OnStarved and must not block.
+// starved asks the publisher of a missing picture for a new offer. It is forward's OnStarved and must not block.
 func (r *room) starved(s forward.Starved) {
-	r.tryPost(func() { r.reoffer(s, time.Now()) }) // a busy room is told again in 5 s
+	// A busy room is told again in 5 s.
+	r.tryPost(func() { r.reoffer(s, time.Now()) })
 }
 
+// reoffer asks the publisher for a new offer, if it is connected and had been sending the source.
 func (r *room) reoffer(s forward.Starved, now time.Time) {
 	p, ok := r.peers[s.Publisher]
 	if !ok || p.connection == nil || !p.connected || !p.canPublish || !sources.MayPublish(p.sources, s.Source) {
@@ -445,12 +468,13 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
 }
 
+// count updates what other goroutines read of the number of people.
 func (r *room) count() {
 	r.peerCount.Store(int64(r.peers.present()))
 	r.connected.Store(int64(r.peers.connected()))
 }
 
-// announce tells everybody; of a hidden p only p.
+// announce tells everybody of a change of the roster. Of a hidden peer only the peer itself is told.
 func (r *room) announce(p *peer, change *control.RosterChange) {
 	r.note(p)
 	if p.entry.GetHidden() {
@@ -463,7 +487,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 	}
 }
 
-// A peer is present in the grace time and while expected.
+// note has the store know who is in the room. A peer is in the room also in the grace time, and while it is expected.
 func (r *room) note(p *peer) {
 	if !p.gone.Load() {
 		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
@@ -476,7 +500,7 @@ func (r *room) note(p *peer) {
 	r.book.Drop(string(p.id), lastSeen)
 }
 
-// unplaced, unless nil, gets streams without a track.
+// held describes the room for an operator. The map unplaced, unless it is nil, gets the streams that belong to no track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// The kernel's refusals could be anybody's: each room counts them.

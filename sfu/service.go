@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
@@ -50,11 +49,10 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	}
 	written := make(chan error, 1)
 	go func() {
-		var err error
-		if caught := panics.Catch(func() { err = session.outbox.drain(stream.Send) }); caught != nil {
-			s.node.panics.Report(session.room.log, caught, "an event broke its sending: stream ended", "peer", string(session.peer.id))
-			err = status.Error(codes.Internal, "the node broke while it sent")
-		}
+		err := status.Error(codes.Internal, "the node broke while it sent")
+		s.node.panics.Survives(session.room.log, "an event broke its sending: stream ended", func() {
+			err = session.outbox.drain(stream.Send)
+		}, "peer", string(session.peer.id))
 		written <- err
 	}()
 	go session.read(stream)
@@ -124,7 +122,8 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 			if ctx.Err() != nil {
 				return nil, status.FromContextError(ctx.Err()).Err()
 			}
-			continue // closed since
+			// The room has closed meanwhile.
+			continue
 		}
 		held.EgressBitsPerSecond = sent.BitsPerSecond
 		if request.GetMedia() {
@@ -140,7 +139,8 @@ func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*co
 	n := s.node
 	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	room := ring.RoomID(request.GetRoom())
-	opening, err := n.owner.Opening(ctx, room) // before looking at open rooms: it may become one
+	// This comes before the open rooms are looked at, because a room that opens may become open meanwhile.
+	opening, err := n.owner.Opening(ctx, room)
 	if err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
@@ -148,7 +148,8 @@ func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*co
 	r, open := n.rooms[room]
 	n.mu.Unlock()
 	if open {
-		n.rosters.Touch(room) // the store may lack somebody
+		// The store may lack somebody, so the roster is written again.
+		n.rosters.Touch(room)
 		reply.Pin = control.PinProto(r.pin())
 	} else if !opening.IsZero() {
 		reply.Pin = control.PinProto(opening)
@@ -172,7 +173,8 @@ func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*cont
 	n := s.node
 	drained := n.DrainState().Draining
 	switch boot := request.GetBoot(); {
-	case boot != "" && boot != string(n.cfg.Boot): // it is for a former process at this address
+	case boot != "" && boot != string(n.cfg.Boot):
+		// The request is for a former process at this address.
 	case request.GetUndrain():
 		drained = n.Undrain()
 	default:
@@ -191,7 +193,8 @@ func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*cont
 
 func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
 	if request.GetCollect() {
-		runtime.GC() // pools survive one collection
+		// What is in pools survives one collection, and goes with the one of FreeOSMemory.
+		runtime.GC()
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats
@@ -240,7 +243,8 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 	switch {
 	case ran:
 		return reply, nil
-	case err == nil && request.GetByPeer() != "": // over REST all nodes are asked
+	case err == nil && request.GetByPeer() != "":
+		// A moderator's room should be here. An act over REST asks all nodes, most of which do not have the room.
 		return nil, control.NotOpen()
 	default:
 		return &control.ModerateReply{}, err
@@ -272,7 +276,8 @@ func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ra
 		if ctx.Err() != nil {
 			return false, status.FromContextError(ctx.Err()).Err()
 		}
-		return false, nil // closed since
+		// The room has closed meanwhile.
+		return false, nil
 	}
 	return true, nil
 }

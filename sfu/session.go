@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -19,7 +18,8 @@ type session struct {
 	peer   *peer
 	outbox *outbox
 
-	unknown bool // an unknown message came; of the room's loop
+	// unknown says that an unknown message came and was logged. The room's loop owns it.
+	unknown bool
 }
 
 func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool {
@@ -29,7 +29,7 @@ func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool
 	goesOn := false
 	err := s.room.do(ctx, func() {
 		if goesOn = s.check(message); goesOn {
-			goesOn = s.handleOrBreak(message)
+			goesOn = s.survive(message)
 		}
 	})
 	return err == nil && goesOn
@@ -38,7 +38,8 @@ func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool
 // check ends a stream that lost its peer or has another fence. It runs on the loop.
 func (s *session) check(message *control.PeerMessage) bool {
 	if s.peer.outbox != s.outbox {
-		return false // the signaling node was told
+		// The signaling node was told when it lost the peer.
+		return false
 	}
 	refused := s.judge(message)
 	if refused == nil {
@@ -69,7 +70,7 @@ func (s *session) handleNow(message *control.PeerMessage) bool {
 	r, p := s.room, s.peer
 	switch m := message.GetMessage().(type) {
 	case *control.PeerMessage_View:
-		// everybody else's camera and screen
+		// A view may name everybody else's camera and screen.
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
 	case *control.PeerMessage_Mute:
 		r.mute(p, m.Mute)
@@ -88,7 +89,8 @@ func (s *session) handleNow(message *control.PeerMessage) bool {
 	case *control.PeerMessage_Leave:
 		r.remove(p, "left")
 		return false
-	case nil: // empty, or of a later version
+	case nil:
+		// The message is empty, or of a later version.
 		s.logUnknown(message)
 	case *control.PeerMessage_Attach:
 		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach").event())
@@ -174,43 +176,40 @@ func rejection(id string, err error) *control.OfferRejected {
 
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
-	defer func() {
-		if caught := panics.Of(recover()); caught != nil {
-			s.room.node.panics.Report(s.room.log, caught, "a message broke its reading: stream ended", "peer", string(s.peer.id))
-			s.outbox.end(brokeRefusal().event())
+	whole := s.room.node.panics.Survives(s.room.log, "a message broke its reading: stream ended", func() {
+		for {
+			message, err := stream.Recv()
+			if err != nil || !s.handle(stream.Context(), message) {
+				return
+			}
 		}
-	}()
-	for {
-		message, err := stream.Recv()
-		if err != nil || !s.handle(stream.Context(), message) {
-			return
-		}
+	}, "peer", string(s.peer.id))
+	if !whole {
+		s.outbox.end(brokeRefusal().event())
 	}
 }
 
-// handleOrBreak ends the stream of a message that panics. Who sends two leaves the room.
-func (s *session) handleOrBreak(message *control.PeerMessage) (goesOn bool) {
-	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
-		s.broke(caught)
-		return false
-	}
-	return goesOn
-}
-
-// broke runs on the loop.
-func (s *session) broke(caught *panics.Error) {
+// survive handles a message, and ends the stream of one that panics. A peer that sends two such messages leaves the room. It runs on
+// the loop.
+func (s *session) survive(message *control.PeerMessage) (goesOn bool) {
 	r, p := s.room, s.peer
-	guard, name := r.node.panics, strikeName(p.entry)
-	guard.Report(r.log, caught, "a message broke the room's handling of it: stream ended", "peer", string(p.id), "identity", p.entry.GetIdentity())
+	guard := r.node.panics
+	if guard.Survives(r.log, "a message broke the room's handling of it: stream ended", func() { goesOn = s.handleNow(message) },
+		"peer", string(p.id), "identity", p.entry.GetIdentity()) {
+		return goesOn
+	}
+	name := strikeName(p.entry)
 	guard.Strike(name)
 	s.outbox.end(brokeRefusal().event())
 	switch {
-	case p.gone.Load() || p.outbox != s.outbox: // leaving anyway
+	case p.gone.Load() || p.outbox != s.outbox:
+		// The peer is leaving anyway, or belongs to another stream.
 	case guard.Refuses(name):
 		r.remove(p, "what it sends breaks the room")
 	default:
 		r.detach(p)
 	}
+	return false
 }
 
 func brokeRefusal() *refusal {

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
-// mediaNews is bounded; forward never waits.
+// mediaNews is what the media loop has to tell the room's loop. It notes what has changed and not how often, so that it is bounded and
+// the media loop never waits.
 type mediaNews struct {
 	wake chan struct{}
 
@@ -46,7 +47,8 @@ func (n *mediaNews) speak(speakers []forward.Speaker) {
 func (n *mediaNews) ring() {
 	select {
 	case n.wake <- struct{}{}:
-	default: // woken already
+	default:
+		// The loop has been woken already.
 	}
 }
 
@@ -58,7 +60,7 @@ func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forwar
 	return peers, speakers, spoken
 }
 
-// Screens' sound is hidden from signaling nodes that cannot name it.
+// slotsFor is the slot table for a peer's signaling node. A slot with the sound of a screen is shown empty to one that cannot name it.
 func slotsFor(p *peer, table []forward.Entry) []*control.Slot {
 	if !p.knowsScreenAudio {
 		for i := range table {
@@ -90,7 +92,7 @@ func lacksProto(lacks []forward.Lack) []*control.Lack {
 	return list
 }
 
-// tableOf leaves out nonsense.
+// tableOf reads the slot table that a client brings from its former node. It leaves out slots that name nobody, or no known source.
 func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	var table []forward.Entry
 	for _, slot := range slots {
@@ -121,7 +123,7 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	return wants
 }
 
-// Above any screen; sums of areas cannot overflow.
+// maxPixels is more than any screen has in one direction, and so little that sums of areas cannot overflow.
 const maxPixels = 1 << 15
 
 func pixels(n uint32) int { return int(min(n, maxPixels)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Per peer: speakers change often, and go to everybody.
+// speakersPause, for each peer of a room, is the least time between two messages of who speaks: they change often, and go to everybody.
 const speakersPause = 4 * time.Millisecond
 
 // speakerNews is who speaks, and when it was told. The room's loop owns it.

@@ -11,12 +11,14 @@ var (
 	errTaskBroke  = errors.New("the room's handling of it broke")
 )
 
+// taskQueue is how many tasks may wait. More have to wait for a place in the queue.
 const taskQueue = 64
 
 // taskLoop queues what a room's goroutine is to do.
 type taskLoop struct {
 	tasks chan func()
-	done  chan struct{} // closed once no task will run any more
+	// done is closed once no task will run any more.
+	done chan struct{}
 }
 
 func newTaskLoop() taskLoop {

@@ -9,23 +9,25 @@ import (
 )
 
 const (
-	// Twice a pin's life without refresh: by then no reader has a forbidden pin.
+	// This is twice the time that a pin lives without a refresh, so no reader has the forbidden pin any more.
 	tombstoneLife = 2 * time.Hour
-	// About 10 MB.
+	// These take about 10 MB.
 	maxTombstones = 50_000
 )
 
 type tombstone struct {
 	room  ring.RoomID
 	fence pin.Fence
-	code  control.Refusal // the answer
+	// code is what an Attach is refused with.
+	code  control.Refusal
 	until time.Time
 }
 
 // tombstones remember final refusals. They are not safe for concurrent use.
 type tombstones struct {
 	byRoom map[ring.RoomID]*tombstone
-	order  []*tombstone // oldest first; also those that were laid again since
+	// order has the oldest first, and also those that were laid again since.
+	order []*tombstone
 }
 
 func newTombstones() *tombstones {

@@ -43,6 +43,7 @@ var floors = [][]string{
 	{"sfu/connection"},
 	{"sfu/share", "sfu/sources"},
 	{"sfu/forward"},
+	{"sfu/forward/layerfilter"},
 	{"sfu/forward/parse", "sfu/forward/rtptime", "sfu/forward/renumber"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},

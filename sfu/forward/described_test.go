@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 
 	"github.com/pion/rtp"
 	"pgregory.net/rapid"
@@ -316,15 +317,14 @@ func TestWhatIsTargetedCanBeDecoded(t *testing.T) {
 		mode := rapid.SampledFrom([]scalability{l1t3, l3t3Key}).Draw(t, "mode")
 		c := &scalable{mode: mode, codec: av1}
 		var reader descriptor.Reader
-		targets := &targeting{}
-		targets.begin()
+		targets := layerfilter.NewTargets()
 		forwarded := map[uint16]bool{}
-		spatial, temporal := uint8(allSpatial), uint8(allTemporal)
+		spatial, temporal := uint8(layerfilter.AllSpatial), uint8(layerfilter.AllTemporal)
 		for unit := range rapid.IntRange(1, 60).Draw(t, "units") {
 			key := unit == 0 || rapid.IntRange(0, 9).Draw(t, "key") == 0
 			if rapid.IntRange(0, 3).Draw(t, "wish") == 0 {
 				spatial, temporal = rapid.Uint8Range(0, 2).Draw(t, "spatial"), rapid.Uint8Range(0, 2).Draw(t, "temporal")
-				targets.cut = rapid.Bool().Draw(t, "cut")
+				targets.Cut = rapid.Bool().Draw(t, "cut")
 			}
 			for _, raw := range c.unit(key) {
 				p := &Packet{described: true}
@@ -332,7 +332,7 @@ func TestWhatIsTargetedCanBeDecoded(t *testing.T) {
 				if err := reader.Read(raw.GetExtension(descriptorID), &p.frame); err != nil {
 					t.Fatal(err)
 				}
-				out := !targets.drops(p, true, spatial, temporal)
+				out := !targets.Drops(&p.frame, p.header.Timestamp, p.arrived, true, spatial, temporal)
 				if first, seen := forwarded[p.frame.Number]; seen && first != out {
 					t.Fatalf("a part of frame %d", p.frame.Number)
 				}
@@ -345,12 +345,12 @@ func TestWhatIsTargetedCanBeDecoded(t *testing.T) {
 						t.Fatalf("frame %d of S%dT%d without %v", p.frame.Number, p.frame.Spatial, p.frame.Temporal, p.frame.References())
 					}
 				}
-				if l := targets.structure.Target(targets.target); l.Temporal > temporal && !key && targets.goal == targets.target {
+				if l := targets.Structure.Target(targets.Target); l.Temporal > temporal && !key && targets.Goal == targets.Target {
 					t.Fatalf("T%d, wanted %d", l.Temporal, temporal)
 				}
 			}
-			if key && spatial != allSpatial && targets.structure.Target(targets.target).Spatial != min(spatial, uint8(len(mode.key)-1)) {
-				t.Fatalf("at a keyframe target %d, wanted S%d", targets.target, spatial)
+			if key && spatial != layerfilter.AllSpatial && targets.Structure.Target(targets.Target).Spatial != min(spatial, uint8(len(mode.key)-1)) {
+				t.Fatalf("at a keyframe target %d, wanted S%d", targets.Target, spatial)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
@@ -283,7 +284,7 @@ func (l *Layer) tick(now time.Time) {
 	if l.cfg.Kind != KindVideo {
 		return
 	}
-	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.waits(now)) }
+	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.Waits(now)) }
 	waiting := slices.ContainsFunc(l.slots, waits)
 	again := waiting && now.Sub(l.requests.last) >= l.requests.retryAfter() &&
 		slices.ContainsFunc(l.slots, func(s *Slot) bool { return waits(s) && l.mayAskFor(s.sub, now) })
@@ -291,7 +292,7 @@ func (l *Layer) tick(now time.Time) {
 		l.sendPLI()
 	}
 	for _, s := range l.slots {
-		if s.current == l && s.temporal.stuck(l, now) {
+		if s.current == l && s.temporal.Stuck(now, l.highestTemporal) {
 			l.requestKeyframe(s.sub, now)
 		}
 	}
@@ -342,13 +343,13 @@ func (l *Layer) highestTemporal() uint8 {
 }
 
 func (l *Layer) appendChoices(to []layerChoice, now time.Time) []layerChoice {
-	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
+	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: layerfilter.AllSpatial, upTo: layerfilter.AllTemporal}
 	d := &l.described
 	if d.structure == nil || d.structure.SpatialLayers() == 1 || d.active == 0 {
 		return append(to, whole)
 	}
 	for spatial := range uint8(d.structure.SpatialLayers()) {
-		target, ok := d.target(spatial, allTemporal)
+		target, ok := d.target(spatial, layerfilter.AllTemporal)
 		if !ok {
 			continue
 		}

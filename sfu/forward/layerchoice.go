@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 )
 
 type layerChoice struct {
@@ -43,7 +45,7 @@ func (c *layerChoice) highestTemporal() uint8 {
 	if d.structure == nil {
 		return c.layer.highestTemporal()
 	}
-	top, ok := d.target(c.spatial, allTemporal)
+	top, ok := d.target(c.spatial, layerfilter.AllTemporal)
 	if !ok || !d.rates[top].known {
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 )
 
 // Per second and squared line: 2 Mbit/s at 720.
@@ -42,7 +43,8 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	m.bytes = 0
 }
 
-const allSpatial = 0xFF
+// A temporal layer with less of the rate is not worth leaving out.
+const leastShare = 0.02
 
 type description struct {
 	structure *descriptor.Structure
@@ -82,13 +84,9 @@ func (d *description) target(spatial, temporal uint8) (int, bool) {
 	best, found := 0, false
 	for i := range descriptor.Targets(d.active) {
 		l := d.structure.Target(i)
-		if (spatial == allSpatial || l.Spatial == spatial) && l.Temporal <= temporal && (!found || higher(l, d.structure.Target(best))) {
+		if (spatial == layerfilter.AllSpatial || l.Spatial == spatial) && l.Temporal <= temporal && (!found || layerfilter.Higher(l, d.structure.Target(best))) {
 			best, found = i, true
 		}
 	}
 	return best, found
-}
-
-func higher(a, b descriptor.Layer) bool {
-	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 
@@ -63,9 +64,9 @@ func (s *Slot) forward(p *Packet) {
 
 func (s *Slot) write(p *Packet, in *renumber.Incoming) {
 	if ahead := s.rewriter.Ahead(p.sequence); p.described {
-		in.Dropped = s.targets().drops(p, ahead, s.spatial, s.temporal.wanted)
+		in.Dropped = s.targets().Drops(&p.frame, p.header.Timestamp, p.arrived, ahead, s.spatial, s.temporal.Wanted)
 	} else {
-		in.Dropped = s.temporal.drops(p, ahead)
+		in.Dropped = s.temporal.Drops(&p.picture, p.sequence, p.arrived, ahead)
 	}
 	out, ok := s.rewriter.Rewrite(in)
 	if !ok {
@@ -129,9 +130,9 @@ func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 	payload := renumber.PayloadTypes{Media: s.cfg.Codecs[i].PayloadType, RTX: s.cfg.Codecs[i].RTXPayloadType, RED: s.redPayloadType()}
 	s.rewriter.Begin(l.number, payload, in, s.elapsedTicks(l, in.Timestamp, p.arrived))
 	s.payload = payload
-	s.temporal.begin(p.sequence)
+	s.temporal.Begin(p.sequence)
 	if p.described {
-		s.targets().begin()
+		s.targets().Begin()
 	}
 	if old := s.current; old != nil && old != l {
 		old.removeSlot(s)
@@ -173,7 +174,7 @@ func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadT
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
 		Version:        2,
-		Marker:         p.header.Marker || s.targeting.ends(p),
+		Marker:         p.header.Marker || p.described && s.targeting.Ends(&p.frame),
 		PayloadType:    payloadType,
 		SequenceNumber: out.Sequence,
 		Timestamp:      out.Timestamp,
@@ -232,9 +233,9 @@ func (s *Slot) currentPayloadTypes(arrived time.Time) renumber.PayloadTypes {
 	return to
 }
 
-func (s *Slot) targets() *targeting {
+func (s *Slot) targets() *layerfilter.Targets {
 	if s.targeting == nil {
-		s.targeting = &targeting{target: noTarget, goal: noTarget}
+		s.targeting = layerfilter.NewTargets()
 	}
 	return s.targeting
 }

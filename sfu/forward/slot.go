@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 
@@ -86,10 +87,10 @@ type Slot struct {
 	payload         renumber.PayloadTypes
 
 	rewriter       renumber.Rewriter
-	temporal       temporal
-	spatial        uint8      // the highest wanted, or allSpatial
-	targeting      *targeting // nil before the first described layer
-	newest         time.Time  // sampling time, by Room.wall
+	temporal       layerfilter.Temporal
+	spatial        uint8                // the highest wanted, or allSpatial
+	targeting      *layerfilter.Targets // nil before the first described layer
+	newest         time.Time            // sampling time, by Room.wall
 	newestArrived  time.Time
 	header         rtp.Header
 	transport      [2]byte
@@ -224,7 +225,7 @@ func (s *Slot) refresh(now time.Time) {
 
 // cut: the path does not carry the present layers.
 func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
-	s.temporal.wanted = c.upTo
+	s.temporal.Wanted = c.upTo
 	if s.spatial == c.spatial {
 		return
 	}
@@ -232,8 +233,8 @@ func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 	if s.current != c.layer || s.targeting == nil {
 		return
 	}
-	s.targeting.cut = cut
-	if s.targeting.reaches(c) {
+	s.targeting.Cut = cut
+	if s.targeting.Reaches(c.layer.described.active, c.spatial, c.upTo) {
 		return
 	}
 	if cut {
@@ -245,7 +246,7 @@ func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 }
 
 func (s *Slot) showsBelow(c *layerChoice) bool {
-	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
+	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.Wanted
 }
 
 func (s *Slot) tableEntry() Entry {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/parse"
-	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 
 	"github.com/pion/rtp"
 	"pgregory.net/rapid"
@@ -244,16 +244,16 @@ func drawPictures(t *rapid.T) (pictures [][]*Packet) {
 // the lowest; and none that is later and higher reaches back over one that opens to higher ones.
 func TestWhatIsForwardedCanBeDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		wishes := rapid.SampledFrom([]uint8{0, 1, 2, allTemporal})
-		limits := temporal{wanted: wishes.Draw(t, "first")}
-		limits.begin(1 << 16)
+		wishes := rapid.SampledFrom([]uint8{0, 1, 2, layerfilter.AllTemporal})
+		limits := layerfilter.Temporal{Wanted: wishes.Draw(t, "first")}
+		limits.Begin(1 << 16)
 		var last [3]bool // whether the last picture of a layer can be decoded
 		for _, packets := range drawPictures(t) {
 			if rapid.IntRange(0, 4).Draw(t, "new wish") == 0 {
-				limits.wanted = wishes.Draw(t, "wanted")
+				limits.Wanted = wishes.Draw(t, "wanted")
 			}
 			p := &packets[0].picture
-			forwarded := !limits.drops(packets[0], true)
+			forwarded := !limits.Drops(p, packets[0].sequence, packets[0].arrived, true)
 			decodable := forwarded
 			switch {
 			case p.Keyframe:
@@ -268,8 +268,8 @@ func TestWhatIsForwardedCanBeDecoded(t *testing.T) {
 			if forwarded && !decodable {
 				t.Fatalf("a picture of layer %d is forwarded without what it needs", p.Temporal)
 			}
-			if !forwarded && (p.Temporal == 0 || p.Temporal <= min(limits.wanted, limits.limits[0].highest)) {
-				t.Fatalf("a picture of layer %d is left out, wanted %d", p.Temporal, limits.wanted)
+			if !forwarded && (p.Temporal == 0 || p.Temporal <= min(limits.Wanted, limits.Limit())) {
+				t.Fatalf("a picture of layer %d is left out, wanted %d", p.Temporal, limits.Wanted)
 			}
 			last[p.Temporal] = decodable
 			if p.Opens {
@@ -284,9 +284,9 @@ func TestWhatIsForwardedCanBeDecoded(t *testing.T) {
 // TestAPictureIsForwardedOrLeftOutAsOne, in whatever order its packets come.
 func TestAPictureIsForwardedOrLeftOutAsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		wishes := rapid.SampledFrom([]uint8{0, 1, 2, allTemporal})
-		limits := temporal{wanted: wishes.Draw(t, "first")}
-		limits.begin(1 << 16)
+		wishes := rapid.SampledFrom([]uint8{0, 1, 2, layerfilter.AllTemporal})
+		limits := layerfilter.Temporal{Wanted: wishes.Draw(t, "first")}
+		limits.Begin(1 << 16)
 		var arriving []*Packet
 		numbers := make(map[*Packet]int)
 		for i, packets := range drawPictures(t) {
@@ -302,72 +302,14 @@ func TestAPictureIsForwardedOrLeftOutAsOne(t *testing.T) {
 		decided, ahead := make(map[int]bool), uint32(0)
 		for _, p := range arriving {
 			if rapid.IntRange(0, 9).Draw(t, "new wish") == 0 {
-				limits.wanted = wishes.Draw(t, "wanted")
+				limits.Wanted = wishes.Draw(t, "wanted")
 			}
-			dropped := limits.drops(p, p.sequence > ahead)
+			dropped := limits.Drops(&p.picture, p.sequence, p.arrived, p.sequence > ahead)
 			ahead = max(ahead, p.sequence)
 			if before, known := decided[numbers[p]]; known && before != dropped {
 				t.Fatalf("of picture %d one packet is left out, and another is not", numbers[p])
 			}
 			decided[numbers[p]] = dropped
-		}
-	})
-}
-
-// TestRewriterClosesOverDroppedPictures: with packets displaced, none lost, the numbers written have no hole, each is written once, and
-// the packets of one picture have one number of it, in order.
-func TestRewriterClosesOverDroppedPictures(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := renumber.New(rapid.Uint16().Draw(t, "first"), 0, 256)
-		start := r.Highest
-		var arriving []renumber.Incoming
-		sequence := uint32(1 << 16)
-		for id := range uint16(rapid.IntRange(1, 30).Draw(t, "pictures")) {
-			dropped := id > 0 && rapid.Bool().Draw(t, "dropped")
-			for range rapid.IntRange(1, 3).Draw(t, "packets") {
-				at := len(arriving)
-				if rapid.IntRange(0, 4).Draw(t, "displaced") == 0 {
-					at = max(min(1, at), at-rapid.IntRange(0, 4).Draw(t, "by"))
-				}
-				arriving = slices.Insert(arriving, at, renumber.Incoming{Sequence: sequence, PictureID: id, Dropped: dropped, Gapless: true})
-				sequence++
-			}
-		}
-		r.Begin(1, renumber.PayloadTypes{}, &arriving[0], 1)
-		numbers := make(map[uint16]bool)
-		pictures := make(map[uint16]uint16)
-		for _, p := range arriving {
-			out, ok := r.Rewrite(&p)
-			if !ok {
-				continue
-			}
-			if numbers[out.Sequence] {
-				t.Fatalf("number %d twice", out.Sequence)
-			}
-			numbers[out.Sequence] = true
-			if from, ok := r.Lookup(out.Sequence); !ok || (from.Sequence == 0) != out.Filler {
-				t.Fatalf("found %+v for %+v", from, out)
-			}
-			if out.Filler != p.Dropped {
-				t.Fatalf("%+v became %+v", p, out)
-			}
-			if out.Filler {
-				continue
-			}
-			if had, known := pictures[p.PictureID]; known && had != out.PictureID {
-				t.Fatalf("picture %d is %d and %d", p.PictureID, had, out.PictureID)
-			}
-			pictures[p.PictureID] = out.PictureID
-			for other, had := range pictures {
-				if (other < p.PictureID) != (int16(had-out.PictureID) < 0) && other != p.PictureID {
-					t.Fatalf("pictures %d and %d are %d and %d", other, p.PictureID, had, out.PictureID)
-				}
-			}
-		}
-		for i := range len(numbers) {
-			if !numbers[uint16(start)+1+uint16(i)] {
-				t.Fatalf("a hole %d behind the start, of %d", i, len(numbers))
-			}
 		}
 	})
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // check asks for a connection test and returns its token, or the refusal.
-func (e *signalingNode) check(asking string) (token string, refusal restFault) {
+func (e *signalingNode) check(asking string) (token string, refusal reply.Refusal) {
 	e.rig.t.Helper()
 	status, body, header := e.request(http.MethodPost, "/api/v1/check", asking)
 	var answer struct {
-		restFault
+		reply.Refusal
 
 		Token string `json:"token"`
 	}
 	if err := json.Unmarshal([]byte(body), &answer); err != nil || (status == http.StatusOK) != (answer.Token != "") || header.Get("Cache-Control") != "no-store" {
 		e.rig.t.Fatalf("answered %d %s (%v)", status, body, err)
 	}
-	return answer.Token, answer.restFault
+	return answer.Token, answer.Refusal
 }
 
 func (r *rig) minted(grant access.Grant, lasts time.Duration) string {

@@ -18,6 +18,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -26,17 +28,17 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		return endingOf(next.err), true
 	}
 	if next.err != nil {
-		s.socket.send(faultOf(next.err))
+		s.socket.send(reply.Of(next.err))
 		return ending{}, false
 	}
 	if (s.inNoRoom() || s.line.waits()) && !roomless(next.message) {
-		s.socket.send(faultOf(errInNoRoom))
+		s.socket.send(reply.Of(errInNoRoom))
 		return ending{}, false
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
 		if !s.offers.Allow() || s.server.limits.Offer(*s.counted) != nil {
-			fault := faultOf(errManyOffers)
+			fault := reply.Of(errManyOffers)
 			s.socket.send(&wire.OfferRejected{ID: m.ID, Code: fault.Code, Message: fault.Message, Epoch: s.pin.Fence.Epoch})
 			break
 		}
@@ -47,7 +49,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.say(viewMessage(m))
 	case *wire.Mute:
 		if !m.Muted && !mayPublish(s.who, m.Source) {
-			s.socket.send(faultOf(errNotPublished))
+			s.socket.send(reply.Of(errNotPublished))
 			break
 		}
 		s.known.mute(m.Source, m.Muted)
@@ -71,7 +73,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.line.keepPlace(ctx, m)}, true
 	default:
 		if err := s.grantRequest(ctx, m); err != nil {
-			s.socket.send(faultOf(err))
+			s.socket.send(reply.Of(err))
 		}
 	}
 	return ending{}, false
@@ -121,20 +123,21 @@ func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, 
 }
 
 var (
-	errInNoRoom = fmt.Errorf("%w: this connection is in no room yet; it may watch, message, ping and leave", wire.ErrMalformed)
-	errNoChat   = errors.New("the token does not allow writing to the chat (canPublishData)")
-	errNoRename = errors.New("the token does not allow changing the name (canUpdateOwnMetadata)")
-	errUnseen   = errors.New("who is hidden raises no hand and sends no reaction: the others would see it")
+	errInNoRoom   = fmt.Errorf("%w: this connection is in no room yet; it may watch, message, ping and leave", wire.ErrMalformed)
+	errManyOffers = fault.New(wire.CodeTooManyMessages, "too many offers", "Slow down.")
+	errNoChat     = fault.Denied("the token does not allow writing to the chat (canPublishData)")
+	errNoRename   = fault.Denied("the token does not allow changing the name (canUpdateOwnMetadata)")
+	errUnseen     = fault.Detailed(wire.CodeNotAllowed, "who is hidden raises no hand and sends no reaction: the others would see it", "")
 )
 
 // Without a link the line is lost; the client misses its echo and repeats it.
 func (s *session) chat(m *wire.Say) {
 	if !s.who.CanChat {
-		s.socket.send(faultOf(errNoChat))
+		s.socket.send(reply.Of(errNoChat))
 		return
 	}
 	if !s.server.limits.Chat(s.person()) {
-		s.socket.send(faultOf(errFlood))
+		s.socket.send(reply.Of(errFlood))
 		return
 	}
 	s.say(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
@@ -173,7 +176,7 @@ func (s *session) express(m wire.Message) error {
 	return nil
 }
 
-var errNotModerator = errors.New("this needs somebody who runs the room (roomAdmin)")
+var errNotModerator = fault.Denied("this needs somebody who runs the room (roomAdmin)")
 
 // moderate asks the room's node in the background; refusals come then.
 func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
@@ -189,7 +192,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 		detached := context.WithoutCancel(ctx) // what is begun is finished
 		s.work(func() {
 			if err := s.server.moderation.Remove(detached, request).Err(); err != nil {
-				s.socket.send(faultOf(err))
+				s.socket.send(reply.Of(err))
 			}
 		})
 		return nil
@@ -207,7 +210,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	s.work(func() {
 		if err := s.server.moderation.Moderate(ctx, at, request); err != nil {
 			s.log.Debug("not moderated", "act", m.Act, "error", err)
-			s.socket.send(faultOf(err))
+			s.socket.send(reply.Of(err))
 		}
 	})
 	return nil
@@ -243,7 +246,7 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 	}
 	s.work(func() {
 		if err := order(); err != nil {
-			s.socket.send(faultOf(err))
+			s.socket.send(reply.Of(err))
 		}
 	})
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -51,7 +52,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.server.sockets.Add(1)
 	s.socket.admit()
 	if s.server.panics.Refuses(strikeName(s.who)) {
-		return errStruck
+		return sfulink.ErrStruck
 	}
 	if !s.server.limits.Attempt(s.person()) {
 		return errTooOften
@@ -246,7 +247,9 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 	}
 }
 
-var errNoRoom = errors.New("the room is not open, and the token does not allow opening it (roomCreate)")
+var errTooOften = fault.New(wire.CodeTooManySockets, "this identity joins too often", "Wait a moment, then try again.")
+
+var errNoRoom = fault.Denied("the room is not open, and the token does not allow opening it (roomCreate)")
 
 // Less than the budget of a join, which goes on without an answer.
 const standsLimit = 2 * time.Second

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -103,7 +104,7 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{errCrowded, wire.CodeTooManySockets, "Wait"},
 		{errFull, wire.CodeTooManySockets, "Wait"},
 		{errResumeExpired, wire.CodeResumeExpired, "Join again"},
-		{fmt.Errorf("%w: %w", errForgedResume, access.ErrForged), wire.CodeBadToken, "resume token"},
+		{errForgedResume.Over(access.ErrForged), wire.CodeBadToken, "resume token"},
 		{&sfulink.RefusedError{Code: control.Refusal_REFUSAL_ROOM_FULL}, wire.CodeRoomFull, "full"},
 		{&sfulink.RefusedError{Code: control.Refusal_REFUSAL_BAD_REQUEST}, wire.CodeInternal, "Try again"},
 		{&orchestrator.NoHeadroomError{}, wire.CodeNoCapacity, "Try again"},
@@ -112,7 +113,7 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{errStopping, wire.CodeNotReady, "Try again"},
 		{pin.ErrLater, wire.CodeNotReady, "newer nodes"},
 	} {
-		fault := faultOf(fmt.Errorf("somewhere: %w", tc.err))
+		fault := reply.Of(fmt.Errorf("somewhere: %w", tc.err))
 		if fault.Code != tc.want || !strings.Contains(fault.Message, tc.word) {
 			t.Errorf("%v is told as %+v, want %s with %q", tc.err, fault, tc.want, tc.word)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -61,7 +62,7 @@ func errorsOfSignaling() []namedError {
 		{"errTongue", errTongue},
 		{"errNonsense", errNonsense},
 		{"errBroke", errBroke},
-		{"errStruck", errStruck},
+		{"errStruck", sfulink.ErrStruck},
 		{"errNotPublished", errNotPublished},
 		{"errNoCheck", errNoCheck},
 		{"errUnheard", errUnheard},
@@ -86,7 +87,6 @@ func errorsOfSignaling() []namedError {
 		{"access.ErrNotClusterAdmin", access.ErrNotClusterAdmin},
 		{"access.ErrCheck", access.ErrCheck},
 		{"access.ErrBadRoom", access.ErrBadRoom},
-		{"door.ErrNotWaiting", door.ErrNotWaiting},
 		{"endings.ErrLeft", endings.ErrLeft},
 		{"endings.ErrKicked", endings.ErrKicked},
 		{"endings.ErrRemovedUser", endings.ErrRemovedUser},
@@ -111,7 +111,6 @@ func errorsOfOthers() []namedError {
 		{"orchestrator.ErrNoPin", orchestrator.ErrNoPin},
 		{"orchestrator.NoHeadroomError", &orchestrator.NoHeadroomError{}},
 		{"pin.ErrLater", pin.ErrLater},
-		{"presence.ErrTooManyWatches", presence.ErrTooManyWatches},
 		{"messaging.ErrFull", messaging.ErrFull},
 		{"messaging.ErrSenderFull", messaging.ErrSenderFull},
 		{"messaging.ErrReceiverFull", messaging.ErrReceiverFull},
@@ -155,9 +154,9 @@ func combinedErrors() []namedError {
 	}
 }
 
-func forgedResume(err error) error { return errors.Join(errForgedResume, err) }
+func forgedResume(err error) error { return errForgedResume.Over(err) }
 
-func resumeExpired(err error) error { return errors.Join(errResumeExpired, err) }
+func resumeExpired(err error) error { return errResumeExpired.Over(err) }
 
 // TestGoldenFaults pins what a client hears of every error: the status and the headers of a request, and the fault of a
 // socket with the close code that follows if the error ends the session. HOLDFAST_GOLDEN=1 writes the file.
@@ -166,7 +165,7 @@ func TestGoldenFaults(t *testing.T) {
 	for _, list := range [][]namedError{errorsOfSignaling(), errorsOfOthers(), combinedErrors()} {
 		for _, one := range list {
 			writeGolden(&text, one.name, one.err)
-			wrapped, plain := faultOf(fmt.Errorf("somewhere: %w", one.err)), faultOf(one.err)
+			wrapped, plain := reply.Of(fmt.Errorf("somewhere: %w", one.err)), reply.Of(one.err)
 			if wrapped.Code != plain.Code {
 				t.Errorf("%s is %s, and %s when it is wrapped", one.name, plain.Code, wrapped.Code)
 			}
@@ -199,14 +198,14 @@ func TestGoldenFaults(t *testing.T) {
 
 func writeGolden(text *strings.Builder, name string, err error) {
 	writeGoldenRequest(text, name, err)
-	fault, how := faultOf(err), endingOf(err)
+	fault, how := reply.Of(err), endingOf(err)
 	fmt.Fprintf(text, "  socket: %s retryable=%t after=%d closes with %d %q\n    %s\n",
 		fault.Code, fault.Retryable, fault.RetryAfterMs, how.code, how.reason, fault.Message)
 }
 
 func writeGoldenRequest(text *strings.Builder, name string, err error) {
 	recorder := httptest.NewRecorder()
-	writeFaultOf(recorder, err)
+	reply.Refuse(recorder, err)
 	fmt.Fprintf(text, "%s: %q\n", name, err.Error())
 	fmt.Fprintf(text, "  request: %d %s", recorder.Code, recorder.Body)
 	for _, header := range []string{"Retry-After", "WWW-Authenticate"} {
@@ -215,9 +214,6 @@ func writeGoldenRequest(text *strings.Builder, name string, err error) {
 		}
 	}
 }
-
-// writeFaultOf answers a request as the routes of drains do, and all others.
-func writeFaultOf(w http.ResponseWriter, err error) { writeDrainFault(w, err) }
 
 // drainFaults are the refusals of orders to drain that need no media node.
 func drainFaults(t *testing.T) []namedError {

@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -27,7 +29,7 @@ const (
 	placeEveryMax = 16 * time.Second
 )
 
-var errTurnedAway = errors.New("somebody who runs this room turned this person away")
+var errTurnedAway = fault.Coded(wire.CodeTurnedAway, "somebody who runs this room turned this person away")
 
 // line is a session's way through the door of its room, and its place in the line before it. A room without a cap has no door. The session's
 // loop owns it, but for waiting.
@@ -95,7 +97,7 @@ func (l *line) mayWait(ctx context.Context, err error, expect headroom.Room) boo
 }
 
 func lacksHeadroom(err error) bool {
-	return err != nil && codeOf(err) == wire.CodeNoCapacity && !isWait(err)
+	return err != nil && reply.Of(err).Code == wire.CodeNoCapacity && !isWait(err)
 }
 
 func isWait(err error) bool {
@@ -258,7 +260,7 @@ func (l *line) pass(ctx context.Context, expect headroom.Room, hold time.Duratio
 	case refused && wait.Answer.Outcome == waitlist.Refused && wait.Answer.Place.Reason == waitlist.Settling:
 		return pin.Pin{}, fmt.Errorf("%w: the door of the room is settling", orchestrator.ErrStoreUnavailable)
 	case refused && l.resumes:
-		return pin.Pin{}, errors.Join(errResumeExpired, err)
+		return pin.Pin{}, errResumeExpired.Over(err)
 	}
 	return p, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -84,7 +85,7 @@ func (s *session) reach(ctx context.Context) {
 			why := s.lookAgain(ctx, opening.Pin, opening.Expect, r.err, tries)
 			if lacksHeadroom(why) && !told {
 				told = true
-				s.socket.send(faultOf(why))
+				s.socket.send(reply.Of(why))
 			}
 			if errors.Is(why, errElsewhere) || !s.server.config.pause(ctx, tries) {
 				break

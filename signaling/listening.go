@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -23,7 +25,7 @@ import (
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn == nil || s.full() {
-		writeFault(w, errFull)
+		reply.Refuse(w, errFull)
 		return
 	}
 	socket, err := s.upgrade(w, r, conn)
@@ -57,7 +59,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn) (*socket, error) {
 	if !speaks(r) {
-		writeFault(w, errTongue)
+		reply.Refuse(w, errTongue)
 		return nil, errTongue
 	}
 	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
@@ -127,6 +129,13 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	}, nil
 }
 
+// Why a session may not resume.
+var (
+	errResumeExpired = fault.Coded(wire.CodeResumeExpired, "the resume token has expired")
+	errWithdrawn     = fault.Coded(wire.CodeResumeExpired, "the API key that opened this session is not valid any more")
+	errForgedResume  = fault.New(wire.CodeBadToken, "the resume token is not genuine", "Join again.")
+)
+
 func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	who, err := s.parts.Keys.Open(m.Resume)
 	if errors.Is(err, access.ErrExpired) {
@@ -136,7 +145,7 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 		return access.Session{}, errWithdrawn
 	}
 	if err != nil {
-		return access.Session{}, errors.Join(errForgedResume, err)
+		return access.Session{}, errForgedResume.Over(err)
 	}
 	// Not m.Epoch: a client could move its room at will.
 	if who.Epoch > 0 {

@@ -1,18 +1,19 @@
 package signaling
 
 import (
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-var errNoMessages = errors.New("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
+var errNoMessages = fault.Denied("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
 
 // messageScope is whom a session may write to. The hidden, who would be seen, write to nobody.
 func messageScope(who access.Session) wire.Scope {
@@ -95,7 +96,7 @@ func (m *mail) submit(who access.Session, by limits.Person, roster []*control.Pe
 			err = m.messages.Submit(m.client, messaging.UserID(to), out)
 		}
 		if err != nil {
-			fault := faultOf(err)
+			fault := reply.Of(err)
 			m.socket.send(&wire.MessageState{To: to, Stream: message.Stream, Seq: message.Seq, State: "refused", Code: fault.Code, Message: fault.Message})
 		}
 	}

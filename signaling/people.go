@@ -1,12 +1,12 @@
 package signaling
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -123,7 +123,7 @@ func (m *memory) mute(source wire.Source, muted bool) {
 	m.muted[source] = muted
 }
 
-var errNotPublished = errors.New("the token does not allow publishing this source (canPublish, canPublishSources)")
+var errNotPublished = fault.Denied("the token does not allow publishing this source (canPublish, canPublishSources)")
 
 func bitOf(source wire.Source) access.Sources {
 	switch source {

@@ -16,7 +16,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // A signaling node that alone hears no media node is not ready and sends its clients to another one, where they resume
@@ -29,9 +32,9 @@ const (
 	askReadyLimit = time.Second
 )
 
-var errUnheard = errors.New("the room's media node is not heard here, but by another signaling node: try again, and reach that one")
+var errUnheard = fault.Coded(wire.CodeNotReady, "the room's media node is not heard here, but by another signaling node: try again, and reach that one")
 
-var errCutOff = errors.New("no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
+var errCutOff = fault.Coded(wire.CodeNotReady, "no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
 
 // cutOff: no media node is heard, although gossip has live ones.
 func cutOff(view *cluster.View) bool {
@@ -178,10 +181,10 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(readiness.StoreHeader, readiness.StoreReached)
 	}
 	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {
-		writeText(w, http.StatusServiceUnavailable, err.Error())
+		reply.Text(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	writeText(w, http.StatusOK, "ready")
+	reply.Text(w, http.StatusOK, "ready")
 }
 
 func (s *Server) checkReady(ctx context.Context) error {

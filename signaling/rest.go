@@ -1,7 +1,6 @@
 package signaling
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -30,7 +30,7 @@ func (s *Server) granted(pass func(access.Grant) error) func(http.Handler) http.
 				err = pass(grant)
 			}
 			if err != nil {
-				writeFault(w, err)
+				reply.Refuse(w, err)
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -58,41 +58,6 @@ func (s *Server) grantOf(r *http.Request) (access.Grant, error) {
 	return grant, err
 }
 
-type restFault struct {
-	Code      wire.Code `json:"code"`
-	Message   string    `json:"message"`
-	Retryable bool      `json:"retryable"`
-}
-
-func writeFault(w http.ResponseWriter, err error) {
-	fault := faultOf(err)
-	status := wire.MeaningOf(fault.Code).Status
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if fault.Retryable {
-		w.Header().Set("Retry-After", "1")
-	}
-	writeJSON(w, status, restFault{Code: fault.Code, Message: fault.Message, Retryable: fault.Retryable})
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		writeText(w, http.StatusInternalServerError, "the answer could not be encoded")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n'))
-}
-
-func writeText(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n"))
-}
-
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.headers, s.bearRequests)
@@ -100,7 +65,7 @@ func (s *Server) routes() http.Handler {
 		r.Use(s.ownNameOnly)
 	}
 	r.Get("/ws", s.serveSocket)
-	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { reply.Text(w, http.StatusOK, "alive") })
 	r.Get(readiness.Path, s.serveReady)
 	r.Route("/api/v1", func(r chi.Router) {
 		r.Get("/config", s.serveConfig)
@@ -205,7 +170,7 @@ func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 		_, err := netip.ParseAddr(host)
 		if err != nil && host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost") &&
 			!matches(s.config.Origins, host) && !matches(s.config.Origins, r.Host) {
-			writeText(w, http.StatusForbidden, fmt.Sprintf("this development node is not known as %.100q: open it by its address, or start it with --origin and that name", host))
+			reply.Text(w, http.StatusForbidden, fmt.Sprintf("this development node is not known as %.100q: open it by its address, or start it with --origin and that name", host))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -220,7 +185,7 @@ func (s *Server) bearRequests(next http.Handler) http.Handler {
 		}
 		s.panics.Report(s.log, caught, "a request broke its handling", "method", r.Method, "path", fmt.Sprintf("%.200q", r.URL.Path), "remote", r.RemoteAddr)
 		w.Header().Set("Connection", "close")
-		writeFault(w, errBroke)
+		reply.Refuse(w, errBroke)
 	})
 }
 

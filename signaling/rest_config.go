@@ -3,6 +3,7 @@ package signaling
 import (
 	"net/http"
 
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -14,5 +15,5 @@ type clientConfig struct {
 }
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill(), Invite: s.config.InviteURL})
+	reply.JSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill(), Invite: s.config.InviteURL})
 }

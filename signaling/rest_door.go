@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -59,8 +60,8 @@ func (s *Server) serveOrder(w http.ResponseWriter, r *http.Request, read func() 
 		now, err = s.doors.Order(r.Context(), room, o)
 	}
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, door.Message(now))
+	reply.JSON(w, http.StatusOK, door.Message(now))
 }

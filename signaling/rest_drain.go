@@ -18,7 +18,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -27,31 +29,6 @@ const (
 	drainPatience = 3 * time.Second
 	longestDrain  = 24 * time.Hour
 )
-
-// Codes of the drain's routes.
-const (
-	codeUnknownNode     wire.Code = "unknown_node"
-	codeAlreadyDraining wire.Code = "already_draining"
-	codeNotDraining     wire.Code = "not_draining"
-	codeNoOtherNode     wire.Code = "no_other_node"
-	codeDrainRefused    wire.Code = "drain_refused"
-)
-
-// drainFault: a drain was not begun or undone.
-type drainFault struct {
-	restFault
-
-	status int
-}
-
-// Error says what to do.
-func (f *drainFault) Error() string { return f.Message }
-
-func drainFaultOf(status int, code wire.Code, format string, args ...any) *drainFault {
-	return &drainFault{status: status, restFault: restFault{
-		Code: code, Message: fmt.Sprintf(format, args...), Retryable: status == http.StatusServiceUnavailable,
-	}}
-}
 
 type drainAnswer struct {
 	Node     ring.NodeID `json:"node"`
@@ -70,22 +47,10 @@ type drainAnswer struct {
 func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.drain(r)
 	if err != nil {
-		writeDrainFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, answer)
-}
-
-func writeDrainFault(w http.ResponseWriter, err error) {
-	fault, ok := errors.AsType[*drainFault](err)
-	if !ok {
-		writeFault(w, err)
-		return
-	}
-	if fault.Retryable {
-		w.Header().Set("Retry-After", "1")
-	}
-	writeJSON(w, fault.status, fault.restFault)
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 func (s *Server) drain(r *http.Request) (drainAnswer, error) {
@@ -115,14 +80,14 @@ func mediaNode(view *cluster.View, id ring.NodeID) (cluster.Node, error) {
 		return node, nil
 	}
 	if _, signaling := view.Signaling[id]; signaling {
-		return node, drainFaultOf(http.StatusNotFound, codeUnknownNode,
+		return node, fault.Sayf(wire.CodeUnknownNode,
 			"%s is a signaling node: end it by SIGTERM, and its clients go to the others.", id)
 	}
 	known := "no media node is up"
 	if names := slices.Sorted(maps.Keys(view.Nodes)); len(names) > 0 {
 		known = fmt.Sprintf("there are %s", joined(names))
 	}
-	return node, drainFaultOf(http.StatusNotFound, codeUnknownNode, "No media node named %.100q is up; %s.", id, known)
+	return node, fault.Sayf(wire.CodeUnknownNode, "No media node named %.100q is up; %s.", id, known)
 }
 
 func joined(names []ring.NodeID) string {
@@ -147,14 +112,14 @@ func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control
 		return control.DrainOrder{}, fmt.Errorf("%w: deadlineMs is %d, want 0 (the node's own) to %d", wire.ErrMalformed, wanted.DeadlineMs, longestDrain.Milliseconds())
 	}
 	if node.Draining {
-		return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeAlreadyDraining,
+		return control.DrainOrder{}, fault.Sayf(wire.CodeAlreadyDraining,
 			"%s is draining already: %d rooms with %d people are left. Follow it with GET, or undo it with DELETE (holdfast undrain %s).",
 			node.ID, node.Load.Rooms, node.Load.Peers, node.ID)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(view.Nodes)), func(n cluster.Node) bool {
 		return n.ID != node.ID && !n.Draining && !n.Suspect && !n.Unreachable
 	}) {
-		return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeNoOtherNode,
+		return control.DrainOrder{}, fault.Sayf(wire.CodeNoOtherNode,
 			"%s is the last media node that takes rooms: there is nowhere to move its rooms to. Start another one, or undrain one, first.", node.ID)
 	}
 	return control.DrainOrder{Deadline: time.Duration(wanted.DeadlineMs) * time.Millisecond, Exit: !wanted.Keep}, nil
@@ -164,21 +129,21 @@ func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order contro
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	order.Boot = node.Boot // gossip may not have told of a restart
-	reply, err := s.parts.Pool.Drain(ctx, node.Control, order)
+	told, err := s.parts.Pool.Drain(ctx, node.Control, order)
 	switch {
 	case err != nil:
 		s.log.Warn("drain not ordered", "node", node.ID, "undrain", order.Undrain, "error", err)
-		return drainAnswer{}, drainFaultOf(http.StatusServiceUnavailable, wire.CodeNodeUnreachable,
+		return drainAnswer{}, fault.Sayf(wire.CodeNodeUnreachable,
 			"%s did not take the order at its control port %s: %v. Nothing has changed as far as is known; try again.", node.ID, node.Control, err)
-	case reply.GetBoot() != string(node.Boot):
-		return drainAnswer{}, drainFaultOf(http.StatusServiceUnavailable, codeDrainRefused,
+	case told.GetBoot() != string(node.Boot):
+		return drainAnswer{}, fault.Sayf(wire.CodeDrainRefused,
 			"%s was restarted just now: look again, then repeat the order.", node.ID)
-	case order.Undrain && !reply.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
-		return drainAnswer{}, drainFaultOf(http.StatusConflict, codeNotDraining, "%s is not draining: it takes rooms.", node.ID)
+	case order.Undrain && !told.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
+		return drainAnswer{}, fault.Sayf(wire.CodeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
 	s.log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
 	answer := s.drainOf(ctx, node)
-	answer.Draining, answer.Rooms, answer.Peers = reply.GetDraining(), reply.GetRooms(), reply.GetPeers()
+	answer.Draining, answer.Rooms, answer.Peers = told.GetDraining(), told.GetRooms(), told.GetPeers()
 	return answer, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
 // Pages of other origins must ask before they send this header.
@@ -17,7 +18,7 @@ func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }
 // It spares the last media node.
 func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
-		writeText(w, http.StatusForbidden, "only a page of this machine may do that")
+		reply.Text(w, http.StatusForbidden, "only a page of this machine may do that")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -33,19 +34,19 @@ func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !known:
-		writeText(w, http.StatusNotFound, "no media node of that name is up")
+		reply.Text(w, http.StatusNotFound, "no media node of that name is up")
 		return
 	case others == 0:
-		writeText(w, http.StatusConflict, "It is the last media node. Start another one first: holdfast dev start")
+		reply.Text(w, http.StatusConflict, "It is the last media node. Start another one first: holdfast dev start")
 		return
 	}
 	s.log.Info("killing a media node for a page", "node", node, "remote", r.RemoteAddr)
 	if err := s.parts.Killer.Kill(r.Context(), string(node)); err != nil && !errors.Is(err, context.Canceled) {
 		s.log.Error("media node not killed", "node", node, "error", err)
-		writeText(w, http.StatusInternalServerError, "the node could not be killed")
+		reply.Text(w, http.StatusInternalServerError, "the node could not be killed")
 		return
 	}
-	writeJSON(w, http.StatusOK, struct{}{})
+	reply.JSON(w, http.StatusOK, struct{}{})
 }
 
 func fromHere(r *http.Request) bool {

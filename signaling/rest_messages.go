@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -52,10 +53,10 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 		ask.To, err = s.peopleOf(r.Context(), ask.Room)
 	}
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string][]noticeState{"to": s.notify(r.Context(), grant, ask)})
+	reply.JSON(w, http.StatusOK, map[string][]noticeState{"to": s.notify(r.Context(), grant, ask)})
 }
 
 func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask noticeRequest, err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -23,11 +24,11 @@ type moderationAnswer struct {
 func (s *Server) serveModeration(w http.ResponseWriter, r *http.Request) {
 	request, err := s.moderationOf(r)
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	done, unreachable := s.moderation.ModerateEverywhere(r.Context(), request)
-	writeJSON(w, statusOf(len(done), unreachable), moderationAnswer{Done: done, Unreachable: unreachable})
+	reply.JSON(w, statusOf(len(done), unreachable), moderationAnswer{Done: done, Unreachable: unreachable})
 }
 
 func (s *Server) moderationOf(r *http.Request) (*control.ModerateRequest, error) {

@@ -9,16 +9,12 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 const moveBytes = 1 << 10
-
-// Codes of ordered moves.
-const (
-	codeUnknownRoom wire.Code = "unknown_room"
-	codeMoveRefused wire.Code = "move_refused"
-)
 
 // serveMove moves a room to the named node, or the placer's choice.
 func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
@@ -36,18 +32,16 @@ func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	answer, err := s.moderation.Move(r.Context(), room, wanted.Node)
-	switch target := new(orchestrator.TargetError); {
-	case err == nil:
-		writeJSON(w, http.StatusOK, answer)
-	case errors.Is(err, orchestrator.ErrNoPin):
-		writeJSON(w, http.StatusNotFound, restFault{Code: codeUnknownRoom, Message: fmt.Sprintf("No room named %s is open; `holdfast rooms` lists those that are.", room)})
-	case errors.As(err, &target):
-		writeJSON(w, http.StatusConflict, restFault{Code: codeMoveRefused, Message: sentenceOf(target) + " Name another node, or none; `holdfast nodes` lists them."})
-	default:
-		writeFault(w, err)
+	if errors.Is(err, orchestrator.ErrNoPin) {
+		err = fault.Sayf(wire.CodeUnknownRoom, "No room named %s is open; `holdfast rooms` lists those that are.", room)
 	}
+	if err != nil {
+		reply.Refuse(w, err)
+		return
+	}
+	reply.JSON(w, http.StatusOK, answer)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
 type nodeRow struct {
@@ -64,5 +65,5 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })
-	writeJSON(w, http.StatusOK, answer)
+	reply.JSON(w, http.StatusOK, answer)
 }

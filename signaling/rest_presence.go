@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -52,10 +53,10 @@ func (s *Server) servePresence(w http.ResponseWriter, r *http.Request) {
 		answer, err = s.presenceList(ctx, r.URL.Query().Get("page"))
 	}
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, answer)
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 // presenceOf is unknown where the store is silent.

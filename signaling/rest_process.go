@@ -11,7 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 type processAnswer struct {
@@ -27,16 +30,18 @@ type processAnswer struct {
 	Relay    any                 `json:"relay,omitempty"`    // of a relaying signaling node
 }
 
+var errCollecting = fault.New(wire.CodeTooManyMessages, "the garbage of that process is collected too often", "Wait a moment, then try again.")
+
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	collect := r.URL.Query().Has("collect")
 	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), s.config.Node)
 	named, known := s.parts.Views.View().Nodes[node]
 	switch {
 	case node != s.config.Node && !known:
-		writeText(w, http.StatusNotFound, "There is no media node of that name.")
+		reply.Text(w, http.StatusNotFound, "There is no media node of that name.")
 		return
 	case collect && !s.limits.Collect(node):
-		writeFault(w, errCollecting)
+		reply.Refuse(w, errCollecting)
 		return
 	case node != s.config.Node:
 		s.serveProcessOf(w, r, named, collect)
@@ -54,7 +59,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	if s.parts.RelayCounters != nil {
 		relay = s.parts.RelayCounters()
 	}
-	writeJSON(w, http.StatusOK, processAnswer{
+	reply.JSON(w, http.StatusOK, processAnswer{
 		Relay: relay, Messages: &messages, Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
 		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway, Panics: s.panics.Count(),
 	})
@@ -65,15 +70,15 @@ func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cl
 	defer cancel()
 	client, err := s.parts.Pool.Client(named.Control)
 	if err == nil {
-		var reply *control.ProcessReply
-		if reply, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {
-			writeJSON(w, http.StatusOK, processAnswer{
-				Node: ring.NodeID(reply.GetNode()), Goroutines: int(reply.GetGoroutines()), HeapBytes: reply.GetHeapBytes(),
-				Panics: reply.GetPanics(),
+		var told *control.ProcessReply
+		if told, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {
+			reply.JSON(w, http.StatusOK, processAnswer{
+				Node: ring.NodeID(told.GetNode()), Goroutines: int(told.GetGoroutines()), HeapBytes: told.GetHeapBytes(),
+				Panics: told.GetPanics(),
 			})
 			return
 		}
 	}
 	s.log.Debug("node not asked for its process", "node", named.ID, "error", err)
-	writeText(w, http.StatusBadGateway, "The media node did not answer.")
+	reply.Text(w, http.StatusBadGateway, "The media node did not answer.")
 }

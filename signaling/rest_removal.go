@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -13,11 +14,11 @@ import (
 func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	request, err := s.removalOf(r)
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	answer := s.moderation.Remove(r.Context(), request)
-	writeJSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
+	reply.JSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
 }
 
 func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
@@ -35,10 +36,10 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
 	user := r.URL.Query().Get("user")
 	if user == "" || len(user) > access.MaxIdentityBytes {
-		writeFault(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
+		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
 		return
 	}
 	err := s.endings.RemoveUser(r.Context(), user)
 	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
-	writeJSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
+	reply.JSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -122,37 +123,37 @@ type roomAnswer struct {
 }
 
 func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
+	reply.JSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
 // serveRoom answers who runs the room or sees the cluster.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	room, err := roomOf(r, "")
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	var answer roomAnswer
 	if grant.ForCluster() == nil { // it names other rooms' nodes
 		explanation, err := s.parts.Placer.Explain(r.Context(), room)
 		if err != nil {
-			writeFault(w, err)
+			reply.Refuse(w, err)
 			return
 		}
 		answer.Explanation = &explanation
 	} else if err := s.mayAsk(grant, room); err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	all := s.askAll(r.Context(), false)
 	answer.HeldBy = slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
 	answer.Unreachable = all.Unreachable
-	writeJSON(w, http.StatusOK, answer)
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 // The store has intentions only, so every node is asked.

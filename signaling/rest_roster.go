@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
 // States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
@@ -53,7 +54,7 @@ func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 		err = errFlood
 	}
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askLimitUsers)
@@ -62,7 +63,7 @@ func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 	if !runs {
 		answer = answer.forGuests()
 	}
-	writeJSON(w, http.StatusOK, answer)
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {

@@ -2,14 +2,15 @@ package signaling
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -18,16 +19,16 @@ const (
 	checkPlaces    = 2 // the page sends to itself
 )
 
-var errNoCheck = errors.New("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
+var errNoCheck = fault.Denied("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
 
 // serveCheck gives a token of a new room for a connection test, unseen by the invitation's room. Who may join no call gets none.
 func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) {
 	token, err := s.checkToken(r)
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"token": token})
+	reply.JSON(w, http.StatusOK, map[string]string{"token": token})
 }
 
 // checkToken ends with the asking token, and has its identity: all quotas of an identity count the test with its calls.
@@ -56,7 +57,7 @@ const devTokenLife = 12 * time.Hour
 func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	room, err := access.CheckRoom(r.URL.Query().Get("room"))
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	grant := access.Everything(cmp.Or(r.URL.Query().Get("identity"), "dev-"+newPeerID()), room)
@@ -66,9 +67,9 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	}
 	token, err := s.parts.Keys.Mint("", grant, devTokenLife)
 	if err != nil {
-		writeFault(w, err)
+		reply.Refuse(w, err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, http.StatusOK, map[string]string{"token": token})
+	reply.JSON(w, http.StatusOK, map[string]string{"token": token})
 }

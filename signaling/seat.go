@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
 // seat is what the hub sees of a session. The session's loop sets the room before the session enters the hub, and never again.
@@ -40,4 +41,4 @@ func (s *seat) Move(to pin.Pin) {
 func (s *seat) End(why error) { s.socket.end(why) }
 
 // Tell implements hub.Session.
-func (s *seat) Tell(why error) { s.socket.send(faultOf(why)) }
+func (s *seat) Tell(why error) { s.socket.send(reply.Of(why)) }

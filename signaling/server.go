@@ -39,6 +39,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
@@ -190,7 +191,7 @@ const (
 // Lines about the ways of media; clients choose how many.
 const pathLogsPerSecond, pathLogBurst = 5, 100
 
-var errStopping = errors.New("this signaling node stops")
+var errStopping = fault.Coded(wire.CodeNotReady, "this signaling node stops")
 
 // New needs Run.
 func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -100,10 +101,7 @@ func (s *session) live(hosted context.Context) {
 // A panic costs the connection whose input it was. A media node's event costs only itself: every session hears it, and
 // another client may have caused it.
 
-var (
-	errBroke  = errors.New("this signaling node broke while it handled this connection")
-	errStruck = errors.New("what this identity sent has broken the server twice")
-)
+var errBroke = errors.New("this signaling node broke while it handled this connection")
 
 func (s *session) runOrBreak(run func() ending) (how ending) {
 	if caught := panics.Catch(func() { how = run() }); caught != nil {
@@ -210,7 +208,7 @@ func endingOf(cause error) ending {
 
 // The client retries on a new socket, perhaps elsewhere.
 func (s *session) refuse(err error) ending {
-	fault := faultOf(err)
+	fault := reply.Of(err)
 	if fault.Code == wire.CodeStoreUnavailable {
 		fault.RetryAfterMs = s.server.retries.take(time.Now()).Milliseconds()
 	}
@@ -235,7 +233,7 @@ func (s *session) mayLog(err error) (unlogged int, ok bool) {
 
 // bye ends the session for good.
 func (s *session) bye(err error) (ending, bool) {
-	fault := faultOf(err)
+	fault := reply.Of(err)
 	s.socket.send(&wire.Bye{Code: fault.Code, Message: fault.Message})
 	return ending{code: websocket.StatusNormalClosure, reason: string(fault.Code)}, true
 }
@@ -266,7 +264,7 @@ func (s *session) part(ctx context.Context, how ending) {
 
 func (s *session) broke(caught *panics.Error, what string) ending {
 	s.report(caught, what)
-	s.socket.send(faultOf(errBroke))
+	s.socket.send(reply.Of(errBroke))
 	return endingOf(errBroke)
 }
 

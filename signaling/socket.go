@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -37,11 +38,14 @@ const (
 const noCode websocket.StatusCode = 0
 
 var (
+	errOrder    = fault.Detailed(wire.CodeBadMessage, "the first message must be join, resume or connect, and only the first", "Check it against the protocol.")
+	errNoFirst  = fault.Detailed(wire.CodeBadMessage, "neither join, resume nor connect came in time", "Check it against the protocol.")
+	errFlood    = fault.Coded(wire.CodeTooManyMessages, "too many messages")
 	errLost     = errors.New("the connection to the client was lost")
 	errSlow     = errors.New("the client reads too slowly")
-	errFull     = errors.New("this signaling node holds as many connections as it may")
-	errCrowded  = errors.New("too many connections wait to join")
-	errTongue   = errors.New("the WebSocket must ask for the subprotocol " + wire.Subprotocol)
+	errFull     = fault.Coded(wire.CodeTooManySockets, "this signaling node holds as many connections as it may")
+	errCrowded  = fault.Coded(wire.CodeTooManySockets, "too many connections wait to join")
+	errTongue   = fault.Detailed(wire.CodeBadMessage, "the WebSocket must ask for the subprotocol "+wire.Subprotocol, "Check it against the protocol.")
 	errNonsense = errors.New("too many messages that could not be understood")
 )
 

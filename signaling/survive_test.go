@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -182,7 +184,7 @@ func TestAMediaNodesRefusalOfWhoBrokeItIsFinal(t *testing.T) {
 	n.breakLinks()
 	for {
 		if bye, ok := ada.next().(*wire.Bye); ok {
-			if bye.Code != wire.CodeNotAllowed || bye.Message != messageOf(errStruck, wire.MeaningOf(wire.CodeNotAllowed)) {
+			if bye.Code != wire.CodeNotAllowed || bye.Message != reply.Of(sfulink.ErrStruck).Message {
 				t.Errorf("the client is told %+v", bye)
 			}
 			break

@@ -1,19 +1,19 @@
 package signaling
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 var (
-	errNoWatch     = errors.New("the token does not allow watching who is online (canWatch)")
-	errManyWatches = errors.New("this identity or address changes whom it watches too often")
+	errNoWatch     = fault.Denied("the token does not allow watching who is online (canWatch)")
+	errManyWatches = fault.New(wire.CodeTooManyMessages, "this identity or address changes whom it watches too often", "Slow down.")
 )
 
 // watching is a session's part in who is online: its own presence, and whom it watches. The session's loop owns it.

@@ -11,23 +11,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Reasons of a refusal.
 var (
-	ErrExpired         = errors.New("token has expired")
-	ErrForged          = errors.New("token is not genuine")
-	ErrUnknownKey      = errors.New("token's API key is not known")
-	ErrUnfit           = errors.New("the token cannot be used here")
-	ErrNoIdentity      = errors.New("the token names no identity (sub)")
-	ErrNotJoin         = errors.New("token does not allow joining")
-	ErrOtherRoom       = errors.New("token is for another room")
-	ErrNotAdmin        = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
-	ErrNotCluster      = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
-	ErrNotClusterAdmin = errors.New("the token changes nothing in the cluster: that needs clusterAdmin, in a token that names no room")
-	ErrCheck           = errors.New("the token is of a connection test: it joins that test's room, and allows nothing else")
+	ErrExpired         = fault.Coded(wire.CodeTokenExpired, "token has expired")
+	ErrForged          = fault.Coded(wire.CodeBadToken, "token is not genuine")
+	ErrUnknownKey      = fault.Coded(wire.CodeBadToken, "token's API key is not known")
+	ErrUnfit           = fault.Detailed(wire.CodeBadToken, "the token cannot be used here", "Ask the application for another token.")
+	ErrNoIdentity      = fault.Denied("the token names no identity (sub)")
+	ErrNotJoin         = fault.Denied("token does not allow joining")
+	ErrOtherRoom       = fault.Denied("token is for another room")
+	ErrNotAdmin        = fault.Denied("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
+	ErrNotCluster      = fault.Denied("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
+	ErrNotClusterAdmin = fault.Denied("the token changes nothing in the cluster: that needs clusterAdmin, in a token that names no room")
+	ErrCheck           = fault.Denied("the token is of a connection test: it joins that test's room, and allows nothing else")
 	errSource          = errors.New("unknown source")
-	ErrBadRoom         = errors.New("room name is not 1 to 128 printable characters")
+	ErrBadRoom         = fault.Detailed(wire.CodeBadRoom, "room name is not 1 to 128 printable characters", "Choose another name.")
 )
 
 // MaxIdentityBytes bounds a token's subject.

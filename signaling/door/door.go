@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // ErrNotWaiting refuses an order about somebody who is not in the line.
-var ErrNotWaiting = errors.New("this person does not wait")
+var ErrNotWaiting = fault.New(wire.CodeBadMessage, "this person does not wait", "")
 
 // Store keeps who may enter capped rooms; see redisstore.
 type Store interface {

@@ -23,6 +23,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Names and texts of notes. A note about a removed identity has the time of the removal in Unix milliseconds: it ends the sessions that
@@ -58,8 +60,8 @@ const (
 
 // Why a session may not resume.
 var (
-	ErrLeft   = errors.New("this session was ended by a leave")
-	ErrKicked = errors.New("somebody who runs this room removed this person")
+	ErrLeft   = fault.Coded(wire.CodeResumeExpired, "this session was ended by a leave")
+	ErrKicked = fault.Coded(wire.CodeKicked, "somebody who runs this room removed this person")
 )
 
 // Over reports whether Ended said that the session is over, rather than that the store did not answer.

@@ -3,7 +3,6 @@ package endings
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // noRoom is the room of notes about connections in no room.
@@ -28,7 +29,7 @@ const (
 )
 
 // ErrRemovedUser ends a connection in no room whose user an operator removed.
-var ErrRemovedUser = errors.New("an operator ended this user's connections")
+var ErrRemovedUser = fault.Coded(wire.CodeKicked, "an operator ended this user's connections")
 
 // Connection is a connection in no room.
 type Connection struct {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Quotas bound an identity, an API key and an address on this node, over all rooms.
@@ -101,6 +103,11 @@ func parseRate(text string) (Rate, error) {
 type QuotaError struct{ What, Whose string }
 
 func (e *QuotaError) Error() string { return "too many " + e.What + " of this " + e.Whose }
+
+// Fault returns what a client hears of the quota.
+func (e *QuotaError) Fault() *fault.Fault {
+	return fault.New(wire.CodeTooManySockets, e.Error(), "Wait a moment, then try again.")
+}
 
 // account counts for all identities, all API keys or all addresses.
 type account struct {

@@ -23,7 +23,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 const (
@@ -33,8 +35,8 @@ const (
 
 // Why an order did nothing.
 var (
-	ErrNotHere      = errors.New("that person is not in the room any more")
-	ErrAskedAlready = errors.New("that person was asked a moment ago")
+	ErrNotHere      = fault.Detailed(wire.CodeNotAllowed, "that person is not in the room any more", "")
+	ErrAskedAlready = fault.New(wire.CodeTooManyMessages, "that person was asked a moment ago", "Wait for an answer.")
 )
 
 // Placer moves rooms; see orchestrator.Orchestrator.

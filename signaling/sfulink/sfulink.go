@@ -18,14 +18,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Errors of a link.
 var (
 	// ErrUnreachable proves nothing about the node.
-	ErrUnreachable = errors.New("the room's node does not answer")
+	ErrUnreachable = fault.Coded(wire.CodeNodeUnreachable, "the room's node does not answer")
 	// ErrStuck means that messages for the node piled up.
-	ErrStuck  = errors.New("the room's node takes no messages")
+	ErrStuck = fault.Coded(wire.CodeNodeUnreachable, "the room's node takes no messages")
+	// ErrStruck refuses an identity whose messages broke a server twice: this signaling node, or the media node.
+	ErrStruck = fault.New(wire.CodeNotAllowed, "what this identity sent has broken the server twice", "Try again in ten minutes, with another client.")
 	errClosed = errors.New("link is closed")
 )
 
@@ -37,6 +41,32 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
+
+// Fault returns what a client hears of the refusal. The media node's own words stay in the log.
+func (e *RefusedError) Fault() *fault.Fault {
+	if e.Code == control.Refusal_REFUSAL_BROKE {
+		return ErrStruck
+	}
+	return fault.Coded(codeOf(e.Code), e.Error())
+}
+
+func codeOf(refusal control.Refusal) wire.Code {
+	switch refusal {
+	case control.Refusal_REFUSAL_ROOM_FULL:
+		return wire.CodeRoomFull
+	case control.Refusal_REFUSAL_STALE_GENERATION:
+		return wire.CodeSuperseded
+	case control.Refusal_REFUSAL_REMOVED:
+		return wire.CodeKicked
+	case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
+		return wire.CodeNoCapacity
+	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED,
+		control.Refusal_REFUSAL_NOT_HERE:
+		return wire.CodeStoreUnavailable
+	default:
+		return wire.CodeInternal
+	}
+}
 
 const (
 	// A queue this long means a frozen node.

@@ -30,6 +30,17 @@ const (
 	CodeInternal         Code = "internal"
 )
 
+// The codes of operators' requests.
+const (
+	CodeUnknownNode     Code = "unknown_node"
+	CodeAlreadyDraining Code = "already_draining"
+	CodeNotDraining     Code = "not_draining"
+	CodeNoOtherNode     Code = "no_other_node"
+	CodeDrainRefused    Code = "drain_refused"
+	CodeUnknownRoom     Code = "unknown_room"
+	CodeMoveRefused     Code = "move_refused"
+)
+
 // Meaning is a row of docs/API.md.
 type Meaning struct {
 	Code      Code
@@ -61,6 +72,13 @@ func meanings() []Meaning {
 		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node cannot take calls just now. Try again in a moment."},
 		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
 		{CodeTooManySockets, http.StatusServiceUnavailable, again, "Too many connections from here. Wait a moment, then try again."},
+		{CodeUnknownNode, http.StatusNotFound, final, "No media node of that name is up. Name one that is."},
+		{CodeAlreadyDraining, http.StatusConflict, final, "The node is draining already. Follow it, or undo it."},
+		{CodeNotDraining, http.StatusConflict, final, "The node is not draining. It takes rooms."},
+		{CodeNoOtherNode, http.StatusConflict, final, "There is no other node to move the rooms to. Start one first."},
+		{CodeDrainRefused, http.StatusServiceUnavailable, again, "The node was restarted just now. Repeat the order."},
+		{CodeUnknownRoom, http.StatusNotFound, final, "No room of that name is open. Name one that is."},
+		{CodeMoveRefused, http.StatusConflict, final, "The node cannot take the room. Name another one, or none."},
 		{CodeInternal, http.StatusInternalServerError, again, "Something went wrong on the server. Try again."},
 	}
 }

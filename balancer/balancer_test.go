@@ -131,8 +131,8 @@ func TestConnectionsAreSpreadInTurn(t *testing.T) {
 	}
 }
 
-// Who has the fewest sockets gets every second one, by what the nodes say of themselves and what was sent there since. Who has the
-// most gets its turn, too: a node that refuses at once would else get all who try again.
+// Every second connection goes to the node with the fewest sockets: its last answer, plus the connections sent there since. The
+// other connections rotate, because otherwise a node that refuses at once would get every client that tries again.
 func TestTheLeastBurdenedBackendIsFirst(t *testing.T) {
 	var counts [3]atomic.Int64
 	var backends []string
@@ -335,7 +335,7 @@ func TestValidateListsEveryFault(t *testing.T) {
 	}
 }
 
-// Whom a connection is of is said before its first byte.
+// The backend is told the client's address before the connection's first byte.
 func TestTheBackendIsToldWhomItServes(t *testing.T) {
 	l := listen(t)
 	defer l.Close()

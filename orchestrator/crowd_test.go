@@ -104,7 +104,7 @@ func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
 		"64":   {{People: 64, Microphones: 64, Cameras: 4}},
 		"120":  {{People: 120, Microphones: 120, Cameras: 4}},
 		"250":  {{People: 250, Microphones: 250, Cameras: 4}},
-		// What the owner measured counts, whatever people have on.
+		// The owner's measurement counts, and not what people have on.
 		"measured": manyOf(300, headroom.Room{People: 10, Cameras: 10, Microphones: 10, Measured: true, Sent: headroom.Egress{BitsPerSecond: 4_000_000, PacketsPerSecond: 500}}),
 		// Nothing is known but that it is larger than any ceiling.
 		"a thousand": {headroom.Expect(1000)},

@@ -89,7 +89,7 @@ func TestAShortPeakMovesNothing(t *testing.T) {
 	}
 }
 
-// Who takes a turn has seen for how long nodes were hot.
+// A node that becomes the reliever already knows for how long nodes have been hot.
 func TestHeatIsLearntWithoutRooms(t *testing.T) {
 	r, now := New(DefaultConfig()), time.Unix(0, 0)
 	nodes := []Node{node("a", 990), node("b", 100)}

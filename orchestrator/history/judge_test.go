@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What the oracle calls a fault, and what it excuses: a justification counts for the pin that it led to and for pins
-// made from that, and for nothing else.
+// The oracle reports a fault unless a justification excuses it. A justification counts for the pin that it led to, for pins made
+// from that pin, and for nothing else.
 func TestOracleJudgesWhoBeginsToServe(t *testing.T) {
 	at := func(boot pin.BootID, epoch uint64) pin.Pin {
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}

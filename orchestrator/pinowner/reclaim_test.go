@@ -147,7 +147,7 @@ func TestOwnerReportsWhatItHasSynced(t *testing.T) {
 		if s.Stands("s") != opening.Encode() || !own.Synced().Has(s.Incarnation()) {
 			t.Errorf("the store has %q for a room that is opening, synced in %v", s.Stands("s"), own.Synced().All())
 		}
-		// What is taken for confirmed without the store may not be in it.
+		// A pin that was confirmed without the store may be missing in it.
 		s.Fail(errors.New("the store is away"))
 		after(silentFor)
 		if err := own.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || own.Synced() != "" {

@@ -143,7 +143,7 @@ func TestPresenceDoesNotKnowYet(t *testing.T) {
 	if !w.run(6*time.Second, func() bool { return p.states[sending{"nobody", 2}] == StateOffline }) {
 		t.Fatalf("states %v", p.states)
 	}
-	// Who is online and nowhere is waited for from then on.
+	// From the moment when presence says that the user is online, the message waits for a client.
 	if !w.run(4*time.Second, w.settled) || p.states[sending{"carol", 3}] != StateGaveUp {
 		t.Fatalf("states %v", p.states)
 	}

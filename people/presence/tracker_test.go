@@ -258,7 +258,7 @@ func TestChurnOfSockets(t *testing.T) {
 	})
 }
 
-// Who resumes on the same node keeps the lease, whatever becomes of the old socket.
+// A client that resumes on the same node keeps its lease, whatever happens to the old socket.
 func TestResumedLeaseIsKept(t *testing.T) {
 	for name, end := range map[string]func(*Tracker, *Held){"lost": (*Tracker).Drop, "left": (*Tracker).Remove} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestResumedLeaseIsKept(t *testing.T) {
 	}
 }
 
-// What happens while the store is away is written when it is back, and what it forgot within a heartbeat.
+// Joins and leaves during the store's absence are written when it is back, and forgotten leases within a heartbeat.
 func TestStoreGoesAway(t *testing.T) {
 	during(t, func(t *testing.T, tracker *Tracker, store *memory) {
 		leaver := tracker.Add(tab("ann", 1))
@@ -509,7 +509,7 @@ func TestWatchThroughFaults(t *testing.T) {
 		tracker.Remove(held)
 		wait(time.Second)
 		ear.is(t, Offline)
-		// What the log lacks is found within a minute.
+		// A change that the log lacks is found within a minute.
 		store.change(func() { store.put(tab("ann", 9)) })
 		wait(2 * time.Minute)
 		ear.is(t, Online)

@@ -97,7 +97,7 @@ func TestARoundEnds(t *testing.T) {
 	}
 }
 
-// What lies on an unreachable master hides no other fault.
+// A failed write to an unreachable master hides no other fault.
 func TestTheGraverFaultIsTold(t *testing.T) {
 	unreachable := fmt.Errorf("a master is silent: %w", pin.ErrUnreachable)
 	for at := range crowds + 1 { // of the other fault; crowds: there is none

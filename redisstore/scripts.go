@@ -33,6 +33,14 @@ var (
 	presenceFollow string
 	//go:embed lua/append_events.lua
 	appendEvents string
+	//go:embed lua/waiting_shared.lua
+	waitingShared string
+	//go:embed lua/waiting_enter.lua
+	waitingEnter string
+	//go:embed lua/waiting_check_in.lua
+	waitingCheckIn string
+	//go:embed lua/waiting_door.lua
+	waitingDoor string
 )
 
 // The scripts as they are sent, with their keys and arguments in order.
@@ -80,6 +88,18 @@ var (
 	// KEYS = the events, a marker for each new one. ARGV = the markers' seconds to live, how many events are kept, for how long in
 	// milliseconds, then the texts.
 	appendEventsScript = compose(appendEvents)
+
+	// The scripts of a waiting line have KEYS = pin, roster, door, admitted, line, waiting, names. ARGV[1] is "<cap of the token
+	// (-1: none)> <cap of the server (0: none)>". ARGV[2] is a pin under which nobody is in the room, or empty. ARGV[3] is 1 if
+	// nobody of an earlier owner can come, 2 if its node is dead, too, else 0.
+
+	// ARGV[4...] = identity, Ticket, Wait, Hold in milliseconds, new pin, its seconds to live, the text that stands for a key of
+	// another type, Host, name, peer.
+	enterScript = compose(waitingShared, waitingEnter)
+	// ARGV[4...] = identities that wait at the node.
+	checkInScript = compose(waitingShared, waitingCheckIn)
+	// ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list, peer (of a release).
+	doorScript = compose(waitingShared, waitingDoor)
 )
 
 // compose makes one script of its parts. It leaves out comments and indentation, because EVAL sends the text with every

@@ -63,15 +63,21 @@ func Main() {
 	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, own: true}))
 }
 
-func run(ctx context.Context, args []string, s streams) int {
-	var root commands
-	parser, err := kong.New(&root,
+// newParser makes the flags and variables of root's fields. A default such as ${max_sockets} is what node.Defaults says.
+func newParser(root *commands, s streams) (*kong.Kong, error) {
+	return kong.New(root,
 		kong.Name("holdfast"),
 		kong.Description("Browser video calls on a cluster of media nodes; a call survives the death of its node."),
 		kong.Writers(s.out, s.err),
 		kong.UsageOnError(),
 		kong.DefaultEnvars("HOLDFAST"),
+		kong.Vars(node.Defaults()),
 	)
+}
+
+func run(ctx context.Context, args []string, s streams) int {
+	var root commands
+	parser, err := newParser(&root, s)
 	if err != nil {
 		fmt.Fprintf(s.err, "holdfast: %v\n", err)
 		return exitFailed

@@ -3,10 +3,16 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-rtc/holdfast/balancer"
+	"github.com/holdfast-rtc/holdfast/sfu"
+	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/relay"
 )
 
 // exec runs a command line with nothing but the given environment of ours.
@@ -139,6 +145,37 @@ func TestAFlagAndItsVariableAreOne(t *testing.T) {
 	_, _, said = exec(t, map[string]string{"HOLDFAST_LISTEN": "from-env"}, "store", "--listen", "from-flag")
 	if !strings.Contains(said, "from-flag") {
 		t.Errorf("--listen did not override: %s", said)
+	}
+}
+
+// TestTheDefaultsOfFlagsAreThePackages: what a flag has when nobody gives it is what the package would do by itself.
+func TestTheDefaultsOfFlagsAreThePackages(t *testing.T) {
+	var root commands
+	parser, err := newParser(&root, streams{out: io.Discard, err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"sfu", "signaling", "front"} {
+		if _, err := parser.Parse([]string{verb}); err != nil {
+			t.Fatal(err)
+		}
+		switch verb {
+		case "sfu":
+			c, want := root.SFU.SFUConfig, sfu.DefaultConfig()
+			if c.MediaTCP != want.MediaTCP || c.EgressBits != want.CeilingBitsPerSecond || c.EgressPackets != want.CeilingPacketsPerSecond ||
+				c.EgressBatch != want.EgressBatch || c.DrainTimeout != want.DrainTimeout {
+				t.Errorf("a media node has %+v, its package %+v", c, want)
+			}
+		case "signaling":
+			c, want := root.Signaling.SignalingConfig, signaling.DefaultConfig("")
+			if c.MaxSockets != want.MaxSockets || c.ResumeGrace != want.ResumeGrace || c.TurnAllocations != relay.DefaultConfig().MaxAllocations {
+				t.Errorf("a signaling node has %+v, its package %+v", c, want)
+			}
+		case "front":
+			if got, want := root.Front.MaxConnections, balancer.DefaultConfig().MaxConnections; got != want {
+				t.Errorf("a front has %d connections at most, its package %d", got, want)
+			}
+		}
 	}
 }
 

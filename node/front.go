@@ -18,7 +18,7 @@ type FrontConfig struct {
 	Listen         string   `default:":7880" help:"host:port that clients connect to."`
 	Backend        []string `placeholder:"HOST:PORT" help:"Signaling nodes; repeat, or separate with commas."`
 	ProxyProtocol  bool     `help:"Say in the PROXY protocol, version 2, whom each connection is of. The signaling nodes need --proxy-protocol-from with this host's address."`
-	MaxConnections int      `default:"4096" help:"Past it, or past a quarter of it from one address, a new connection is closed at once."`
+	MaxConnections int      `default:"${max_connections}" help:"Past it, or past a quarter of it from one address, a new connection is closed at once."`
 }
 
 func (c *FrontConfig) balancer() (balancer.Config, error) {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,9 +12,6 @@ import (
 // TestTheHelpTellsTheDefaultLimits: what a flag's help says is what the node does.
 func TestTheHelpTellsTheDefaultLimits(t *testing.T) {
 	defaults := signaling.DefaultConfig("x")
-	if told, want := tagOf(t, "MaxSockets", "default"), fmt.Sprint(defaults.MaxSockets); told != want {
-		t.Errorf("--max-sockets is %s by default, and the node's default is %s", told, want)
-	}
 	for field, want := range map[string]limits.Quota{
 		"LimitIdentity": defaults.Limits.Quotas.Identity, "LimitKey": defaults.Limits.Quotas.Key, "LimitAddress": defaults.Limits.Quotas.Address,
 	} {

@@ -34,14 +34,14 @@ type SFUConfig struct {
 	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
 	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
-	MediaTCP         string        `default:"same" placeholder:"PORT" help:"TCP port of media, for browsers whose UDP is blocked: 'same' as --media-listen, another one, or 'off'."`
+	MediaTCP         string        `default:"${media_tcp}" placeholder:"PORT" help:"TCP port of media, for browsers whose UDP is blocked: 'same' as --media-listen, another one, or 'off'."`
 	MediaAdvertise   []string      `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
 	MediaSTUN        []string      `name:"media-stun" placeholder:"HOST:PORT" help:"Instead of --media-advertise: STUN servers that are asked at the start which address the media port has outside. The NAT must keep the port."`
-	EgressBits       uint64        `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
-	EgressPackets    uint64        `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
-	EgressBatch      bool          `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
+	EgressBits       uint64        `default:"${egress_bits}" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
+	EgressPackets    uint64        `default:"${egress_packets}" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+	EgressBatch      bool          `default:"${egress_batch}" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
 	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
-	DrainTimeout     time.Duration `default:"20s" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
+	DrainTimeout     time.Duration `default:"${media_drain_timeout}" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
 
 	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }

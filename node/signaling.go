@@ -47,7 +47,7 @@ type SignalingConfig struct {
 	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
 	NoRelief         bool          `help:"Never move rooms off media nodes that are near their ceilings, or far above the others. Set it on all signaling nodes or on none."`
 	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
-	ResumeGrace      time.Duration `default:"6h" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
+	ResumeGrace      time.Duration `default:"${resume_grace}" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
 	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
 	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
 	DrainTimeout     time.Duration `default:"20s" help:"How long clients may take to go to the other signaling nodes, after SIGTERM; those that are left are then sent away at once. Kill the process 10 s later at the earliest."`

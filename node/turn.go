@@ -27,7 +27,7 @@ type turnFlags struct {
 	TurnTLSCert     string   `name:"turn-tls-cert" placeholder:"FILE" help:"The certificate chain of --turn-tls-listen, PEM. It is read again when it changes."`
 	TurnTLSKey      string   `name:"turn-tls-key" placeholder:"FILE" help:"Its key, PEM."`
 	TurnPublic      string   `placeholder:"HOST" help:"The name or address that clients reach the TURN server at; with TLS it is a name in the certificate. The host of --advertise unless given."`
-	TurnAllocations int      `default:"4000" help:"How many allocations this node has at once; a client uses a few, each a socket."`
+	TurnAllocations int      `default:"${turn_allocations}" help:"How many allocations this node has at once; a client uses a few, each a socket."`
 	ICEServer       []string `name:"ice-server" placeholder:"URL" help:"Other STUN or TURN servers that clients are given (stun:, turn: or turns:)."`
 	ICEUsername     string   `name:"ice-username" placeholder:"TEXT" help:"The user name at the TURN servers of --ice-server."`
 	ICEPassword     string   `name:"ice-password" placeholder:"TEXT" help:"The password there; better given as HOLDFAST_ICE_PASSWORD."`

@@ -32,7 +32,7 @@ func (r *room) tellMissed(p *peer) {
 	}
 }
 
-// hand leaves a raised hand where it is.
+// hand raises or lowers a peer's hand. A hand that is raised already keeps its place in the line.
 func (r *room) hand(p *peer, raised bool) {
 	if p.entry.GetHidden() {
 		return
@@ -52,7 +52,7 @@ func (r *room) hand(p *peer, raised bool) {
 	}
 }
 
-// keep restores hand, mutes and grant.
+// keep gives the entry of an arriving peer the hand, mutes and grant that others remember of the same identity.
 func keep(entry, known *control.Peer) {
 	if entry.GetIdentity() != known.GetIdentity() {
 		return
@@ -84,7 +84,7 @@ func (r *room) heed(p *peer, known *control.Peer) {
 // recall restores a peer from others' memory, if its node and signaling node are new.
 func (r *room) recall(p *peer, known *control.Peer) {
 	r.heed(p, known)
-	// Nearly always all: each arrival remembers everybody.
+	// Each arriving peer remembers everybody, so nearly always there is nothing new.
 	has := p.entry
 	if p.judged || has.GetHidden() || (known.GetHandRaisedUnixMs() == 0 || has.GetHandRaisedUnixMs() != 0) &&
 		known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {
@@ -215,7 +215,7 @@ func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply
 	}
 }
 
-// judge reports whether hand or grant changed.
+// judge does a moderator's act on a hand or a grant, and reports whether that changed the entry.
 func (r *room) judge(p *peer, act control.Act) bool {
 	entry := rosterCopy(p.entry)
 	switch act {
@@ -252,7 +252,7 @@ func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sources.Proto(source), By: by}}})
 }
 
-// askToUnmute is false for who was just asked.
+// askToUnmute asks a peer to unmute, and returns false if it was asked a short time ago.
 func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
 	now := time.Now()
 	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < askUnmuteEvery {

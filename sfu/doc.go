@@ -1,5 +1,5 @@
-// Package sfu is a media node: rooms, the peers in them, their connections, and
-// the control service through which signaling nodes speak for the peers.
+// Package sfu is a media node: rooms, the peers in them, and the control service
+// through which signaling nodes speak for the peers.
 //
 // It promises that a room is served under one fence at a time and never under
 // one that was fenced; that a peer's media outlives the signaling node that
@@ -10,5 +10,9 @@
 // It does not know how rooms are placed, who else is in the cluster, or where
 // pins are stored: it is told a pin by the signaling node that attaches, asks its Owner
 // before it serves somebody new, and is told by Fence when a room has gone
-// elsewhere. Packets are forwarded by sfu/forward.
+// elsewhere. sfu/connection is the node's end of a client's RTCPeerConnection, and
+// sfu/forward forwards the packets.
+//
+// A reader begins with Node.Run, follows an Attach through Node.attach to the
+// room's loop, room.run, and a message from there through session.handle.
 package sfu

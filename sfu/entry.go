@@ -36,7 +36,7 @@ func sameEntry(a, b *control.Peer) bool {
 		a.GetGrantJudgedUnixMs() == b.GetGrantJudgedUnixMs()
 }
 
-// setMuted changes an entry that nobody has yet.
+// setMuted notes whether a source is muted, in an entry that nobody has yet.
 func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	switch source {
 	case forward.SourceMicrophone:
@@ -50,7 +50,7 @@ func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	}
 }
 
-// A screen is silenced with its sound.
+// setSilenced mutes a source for a moderator, in an entry that nobody has yet. A screen is muted with its sound.
 func setSilenced(entry *control.Peer, source forward.Source) {
 	setMuted(entry, source, true)
 	if source == forward.SourceScreen {

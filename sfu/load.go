@@ -29,7 +29,7 @@ type sharing struct {
 
 // roomLoad is what the node accounts for a room: what was reserved at its opening and what is measured since.
 type roomLoad struct {
-	// Set when the room opens.
+	// The fields below are set when the room opens, and never changed.
 	opened time.Time
 	// cost is what was reserved for the people expected, and least what they would cost at the lowest layers.
 	cost   headroom.Egress
@@ -40,7 +40,7 @@ type roomLoad struct {
 	comes float64
 	// chargedIn is the number of the first load report that counts the room.
 	chargedIn uint64
-	// refusedBefore is the kernel's count when the room opened.
+	// refusedBefore is how many packets the kernel had refused when the room opened.
 	refusedBefore uint64
 
 	// Node.mu guards the fields below.
@@ -67,7 +67,7 @@ type limit struct {
 	told  bool
 }
 
-// newRoomLoad needs Node.mu.
+// newRoomLoad reserves what an Attach expects of its room. It needs Node.mu.
 func newRoomLoad(n *Node, a attachment, now time.Time) *roomLoad {
 	l := &roomLoad{
 		opened: now, cost: a.cost(), least: a.least(), people: a.people(), chargedIn: n.reportSeq + 1, refusedBefore: n.socket.Stats().Refused,
@@ -210,7 +210,7 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 		return headroom.Egress{}
 	}
 	left := min(2*float64(reservationLife-age)/float64(reservationLife), 1)
-	// Each of the people sends to each other one.
+	// Each of the people sends to every other.
 	pairs := func(people int) float64 { return float64(people) * float64(people-1) }
 	if measured > 1 {
 		left *= 1 - pairs(measured)/pairs(expected)
@@ -299,7 +299,7 @@ func (n *Node) NextReport() Load {
 	return n.loadNow(time.Now())
 }
 
-// loadNow needs mu.
+// loadNow sums up the load. It needs mu.
 func (n *Node) loadNow(now time.Time) Load {
 	egress, floor, peers := n.egressNow(now), n.floorNow(now), 0
 	for _, r := range n.rooms {

@@ -91,10 +91,10 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 // Panics counts survived panics. The control server must share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
 
-// Rosters needs a store, and the caller runs it.
+// Rosters writes to the store who is in the rooms. The caller gives it the store and runs it.
 func (n *Node) Rosters() *roster.Writer { return n.rosters }
 
-// MediaAddress is the bound socket's.
+// MediaAddress is the address to which the media socket is bound.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
 // Run serves until ctx ends. It closes the media socket first, silently, because clients are about to move.
@@ -230,7 +230,7 @@ func (n *Node) advertised() string {
 	return net.JoinHostPort(n.cfg.AdvertiseIPs[0], port)
 }
 
-// closeSoon does not hold up the room's loop.
+// closeSoon closes a connection in a goroutine of its own, because that may wait and a room's loop must not.
 func (n *Node) closeSoon(closing func()) {
 	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
 }

@@ -77,7 +77,7 @@ type answered struct {
 	id, sdp string
 }
 
-// answerTo and remember need negotiation.
+// answerTo returns the answer that was given to an offer of this id. It needs negotiation.
 func (p *peer) answerTo(id string) (string, bool) {
 	for _, a := range p.answers {
 		if a.id == id {
@@ -87,6 +87,7 @@ func (p *peer) answerTo(id string) (string, bool) {
 	return "", false
 }
 
+// remember keeps an answer for repetitions of its offer. It needs negotiation.
 func (p *peer) remember(id, sdp string) {
 	p.answers = append(p.answers, answered{id: id, sdp: sdp})
 	if len(p.answers) > rememberedAnswers {
@@ -94,6 +95,7 @@ func (p *peer) remember(id, sdp string) {
 	}
 }
 
+// mediaLives reports whether the peer has a connection that its client may still use.
 func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.Alive() }
 
 // A full outbox ends the stream; the next Attach gets a snapshot.
@@ -168,4 +170,5 @@ func (o *outbox) drainRest(write func(*control.PeerEvent) error) error {
 	}
 }
 
+// away reports whether the peer is in its grace time and has no live connection either.
 func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }

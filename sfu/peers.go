@@ -11,7 +11,7 @@ import (
 // peerMap is everybody in a room, with those who are only expected. The room's loop owns it.
 type peerMap map[forward.PeerID]*peer
 
-// present leaves out who is only expected.
+// present counts the people without those who are only expected.
 func (m peerMap) present() int {
 	count := 0
 	for _, p := range m {

@@ -81,7 +81,7 @@ type room struct {
 	linger time.Duration
 }
 
-// newRoom needs Node.mu.
+// newRoom makes the room of an Attach. It needs Node.mu.
 func newRoom(n *Node, a attachment, now time.Time) *room {
 	people := n.cfg.Limits.PeersPerRoom
 	r := &room{
@@ -197,7 +197,7 @@ func (r *room) outlive(ctx context.Context) {
 	}
 }
 
-// adopt takes a higher pin of this boot.
+// adopt goes on under a higher pin that names this boot.
 func (r *room) adopt(higher pin.Pin) {
 	if r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
@@ -315,7 +315,7 @@ func (r *room) abandon(a attachment) {
 	}
 }
 
-// mediaBroke is forward's OnBroken and must not block.
+// mediaBroke hears that a peer's media made forward panic. It is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
 	// In a busy room nobody is told, but the media of the peer has ended anyway.
 	r.tryPost(func() { r.endConnection(id) })
@@ -334,7 +334,7 @@ func (r *room) endConnection(id forward.PeerID) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
 }
 
-// transportChanged ignores replaced connections.
+// transportChanged takes the new state of a peer's connection, unless the connection has been replaced.
 func (r *room) transportChanged(p *peer, c *connection.Connection, state control.TransportState) {
 	if p.gone.Load() || p.connection != c {
 		return
@@ -345,7 +345,7 @@ func (r *room) transportChanged(p *peer, c *connection.Connection, state control
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
 }
 
-// tellLimited reports whether it could, without waiting.
+// tellLimited tells everybody whether pictures are held back. It returns false, without waiting, if the room is busy.
 func (r *room) tellLimited(limited bool) bool {
 	return r.tryPost(func() {
 		r.limited = limited
@@ -355,7 +355,7 @@ func (r *room) tellLimited(limited bool) bool {
 	})
 }
 
-// tellEgress reports whether it could, without waiting.
+// tellEgress tells everybody what the room sends. It returns false, without waiting, if the room is busy.
 func (r *room) tellEgress(sent headroom.Egress) bool {
 	message := control.EgressProto(sent)
 	return r.tryPost(func() {
@@ -413,7 +413,7 @@ func age(at, now time.Time) int64 {
 	return now.Sub(at).Milliseconds()
 }
 
-// Words of the wire protocol.
+// The reasons for asking for a new offer, in the words of the clients' protocol.
 const (
 	reofferSilent     = "silent"
 	reofferUnplaced   = "unplaced"

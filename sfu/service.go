@@ -26,18 +26,19 @@ const (
 	lastWords = 2 * time.Second
 )
 
-// Register adds the control service, which needs Run.
+// Register adds the control service to a server. It opens rooms only while Run runs.
 func (n *Node) Register(server *grpc.Server) {
 	control.RegisterMediaServer(server, &service{node: n})
 }
 
-// service is control.Media.
+// service implements control.Media for a node.
 type service struct {
 	control.UnimplementedMediaServer
 
 	node *Node
 }
 
+// Attach lets a signaling node speak for one peer until either side ends the stream. Queued events are still sent at the end.
 func (s *service) Attach(stream control.Media_AttachServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -76,6 +77,7 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	}
 }
 
+// Watch sends heartbeats until the node ends: the stream's end is its death.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
 	n.log.Debug("signaling node watches", "signaling", request.GetSignalingNode(), "protocol", request.GetVersion())
@@ -102,6 +104,7 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 	}
 }
 
+// Rooms lists the open rooms with their people, and on request what their media does.
 func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*control.RoomsReply, error) {
 	n := s.node
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
@@ -205,7 +208,7 @@ func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*
 	}, nil
 }
 
-// Reach gives credentials for checks, or takes their result.
+// Reach gives a signaling node credentials for its checks of the media addresses, or takes their result.
 func (s *service) Reach(_ context.Context, request *control.ReachRequest) (*control.ReachReply, error) {
 	n := s.node
 	silent := request.GetSilent()

@@ -22,6 +22,7 @@ type session struct {
 	unknown bool
 }
 
+// handle returns false when the stream ends. Offers are answered here, everything else is done on the room's loop.
 func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool {
 	if wanted := message.GetOffer(); wanted != nil {
 		return s.offer(ctx, message, wanted)
@@ -50,6 +51,7 @@ func (s *session) check(message *control.PeerMessage) bool {
 	return false
 }
 
+// judge refuses a message that was not said under the room's present fence.
 func (s *session) judge(message *control.PeerMessage) *refusal {
 	fence, err := message.GetFence().Value()
 	current := s.room.pin().Fence
@@ -59,13 +61,13 @@ func (s *session) judge(message *control.PeerMessage) *refusal {
 	case fence.Less(current):
 		return fenced(current)
 	case current.Less(fence):
-		// Without a pin, where that fence points is unknown.
+		// The message brings no pin, so which node the higher fence names is unknown.
 		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is held under %v, not yet under %v: attach with its pin", current, fence)
 	}
 	return nil
 }
 
-// handleNow runs on the loop.
+// handleNow does what a message says, and returns false if the stream ends by it. It runs on the loop.
 func (s *session) handleNow(message *control.PeerMessage) bool {
 	r, p := s.room, s.peer
 	switch m := message.GetMessage().(type) {
@@ -100,6 +102,7 @@ func (s *session) handleNow(message *control.PeerMessage) bool {
 	return true
 }
 
+// logUnknown logs the first message of the stream that this node does not know.
 func (s *session) logUnknown(message *control.PeerMessage) {
 	if !s.unknown {
 		s.unknown = true
@@ -108,6 +111,7 @@ func (s *session) logUnknown(message *control.PeerMessage) {
 	}
 }
 
+// end leaves the peer in its grace time, unless another stream has the peer by now.
 func (s *session) end() {
 	s.outbox.end(nil)
 	s.room.post(func() {
@@ -159,7 +163,7 @@ func (s *session) sendAnswer(id, sdp string) {
 	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
 }
 
-// rejection names the client's fault; ours only in general.
+// rejection tells the client its fault in detail, and a fault of the node only in general.
 func rejection(id string, err error) *control.OfferRejected {
 	if !errors.Is(err, offer.ErrBad) {
 		return &control.OfferRejected{
@@ -174,6 +178,7 @@ func rejection(id string, err error) *control.OfferRejected {
 	}
 }
 
+// read handles the stream's messages in turn until it ends.
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
 	whole := s.room.node.panics.Survives(s.room.log, "a message broke its reading: stream ended", func() {

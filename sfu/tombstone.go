@@ -34,7 +34,7 @@ func newTombstones() *tombstones {
 	return &tombstones{byRoom: map[ring.RoomID]*tombstone{}}
 }
 
-// lay ignores a fence below the present one.
+// lay remembers a refusal, unless one under a higher fence is remembered.
 func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal, now time.Time) {
 	if old, ok := t.byRoom[room]; ok && fence.Less(old.fence) {
 		return
@@ -45,6 +45,7 @@ func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal
 	t.sweep(now)
 }
 
+// forbids returns the refusal that still holds for the room under this fence.
 func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (tombstone, bool) {
 	found, ok := t.byRoom[room]
 	if !ok || !now.Before(found.until) || found.fence.Less(fence) {
@@ -53,6 +54,7 @@ func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (
 	return *found, true
 }
 
+// sweep forgets what is too old or too much.
 func (t *tombstones) sweep(now time.Time) {
 	for len(t.order) > 0 {
 		oldest := t.order[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -64,8 +65,8 @@ func TestACheckHasARoomOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if grant.Room == "lobby" || rooms[grant.Room] || grant.Identity != "ada" || grant.MaxParticipants != checkPlaces ||
-			time.Until(grant.Expires) > checkTokenLife || time.Until(grant.Expires) < checkTokenLife-time.Minute {
+		if grant.Room == "lobby" || rooms[grant.Room] || grant.Identity != "ada" || grant.MaxParticipants != rest.CheckPlaces ||
+			time.Until(grant.Expires) > rest.CheckTokenLife || time.Until(grant.Expires) < rest.CheckTokenLife-time.Minute {
 			t.Errorf("the token grants %+v", grant)
 		}
 		rooms[grant.Room] = true
@@ -104,7 +105,7 @@ func TestACheckGrantsNoMoreThanItsAsker(t *testing.T) {
 			t.Errorf("%s: the check lasts longer than the token: %v", name, time.Until(got.Expires))
 		}
 		want := access.Grant{
-			Identity: name, Room: got.Room, RoomJoin: true, RoomCreate: asking.RoomCreate, MaxParticipants: checkPlaces, Check: true,
+			Identity: name, Room: got.Room, RoomJoin: true, RoomCreate: asking.RoomCreate, MaxParticipants: rest.CheckPlaces, Check: true,
 			CanPublish: asking.CanPublish, Sources: asking.Sources, CanSubscribe: asking.CanSubscribe, Hidden: asking.Hidden,
 			Key: apiKey, Expires: got.Expires,
 		}

@@ -19,7 +19,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -43,10 +45,10 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 			break
 		}
 		s.known.unanswered, s.known.offered = m, true
-		s.say(offerMessage(m, s.known.slots))
+		s.say(translate.Offer(m, s.known.slots))
 	case *wire.View:
 		s.known.view = m
-		s.say(viewMessage(m))
+		s.say(translate.View(m))
 	case *wire.Mute:
 		if !m.Muted && !mayPublish(s.who, m.Source) {
 			s.socket.send(reply.Of(errNotPublished))
@@ -55,7 +57,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.known.mute(m.Source, m.Muted)
 		s.known.unsaid[m.Source] = s.link == nil
 		s.seat.shown.Store(s.known.shows(s.who))
-		s.say(muteMessage(m.Source, m.Muted))
+		s.say(translate.Mute(m.Source, m.Muted))
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:
@@ -63,7 +65,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	case *wire.Stalled:
 		s.server.hub.ReportStall(&s.seat, m.Epoch)
 	case *wire.Refresh:
-		s.say(refreshMessage(m))
+		s.say(translate.Refresh(m))
 	case *wire.AskICEServers:
 		s.giveICEServers()
 	case *wire.Ping:
@@ -137,7 +139,7 @@ func (s *session) chat(m *wire.Say) {
 		return
 	}
 	if !s.server.limits.Chat(s.person()) {
-		s.socket.send(reply.Of(errFlood))
+		s.socket.send(reply.Of(limits.ErrFlood))
 		return
 	}
 	s.say(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
@@ -152,7 +154,7 @@ func (s *session) rename(m *wire.Rename) error {
 		return fmt.Errorf("%w: nothing of the name can be shown", wire.ErrMalformed)
 	}
 	s.who.Name = name
-	s.say(renameMessage(name))
+	s.say(translate.Rename(name))
 	return nil
 }
 
@@ -161,7 +163,7 @@ func (s *session) express(m wire.Message) error {
 		return errUnseen
 	}
 	if !s.server.limits.Express(s.person()) {
-		return errFlood
+		return limits.ErrFlood
 	}
 	switch m := m.(type) {
 	case *wire.Hand:
@@ -169,7 +171,7 @@ func (s *session) express(m wire.Message) error {
 		if s.link == nil {
 			s.known.hand = m
 		}
-		s.say(handMessage(m))
+		s.say(translate.Hand(m))
 	case *wire.React:
 		s.say(&control.PeerMessage{Message: &control.PeerMessage_React{React: &control.React{Emoji: m.Emoji}}})
 	}
@@ -184,7 +186,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 		return errNotModerator
 	}
 	if !s.server.limits.Moderate(s.person()) || m.Act == wire.ActAskUnmute && !s.server.limits.AskUnmute(s.person()) {
-		return errFlood
+		return limits.ErrFlood
 	}
 	s.log.Info("moderator acts", "identity", s.who.Identity, "act", m.Act, "on", m.Peer)
 	if m.Act == wire.ActRemove {
@@ -198,7 +200,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 		return nil
 	}
 	request := &control.ModerateRequest{
-		Room: string(s.who.Room), Act: controlAct(m.Act), Peer: string(m.Peer), Source: controlSource(m.Source), ByPeer: s.who.Peer,
+		Room: string(s.who.Room), Act: translate.ControlAct(m.Act), Peer: string(m.Peer), Source: translate.ControlSource(m.Source), ByPeer: s.who.Peer,
 	}
 	if !s.who.Hidden {
 		request.By = s.who.Name
@@ -231,7 +233,7 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 		return errNotModerator
 	}
 	if !s.server.limits.Door(s.person()) {
-		return errFlood
+		return limits.ErrFlood
 	}
 	room := s.who.Room
 	order := func() error {

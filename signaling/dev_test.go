@@ -28,7 +28,7 @@ func (e *signalingNode) kill(node, host string, header bool) int {
 		request.Host = host
 	}
 	if header {
-		request.Header.Set(devHeader, "1")
+		request.Header.Set("X-Holdfast-Dev", "1")
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()

@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -55,7 +57,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return sfulink.ErrStruck
 	}
 	if !s.server.limits.Attempt(s.person()) {
-		return errTooOften
+		return limits.ErrTooOften
 	}
 	by := s.person()
 	if err := s.server.limits.Join(by); err != nil {
@@ -132,15 +134,15 @@ func (s *session) greet(resumed bool) error {
 	}
 	if resumed {
 		s.socket.send(&wire.Resumed{
-			Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
-			Slots: wireSlots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
+			Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster),
+			Slots: translate.Slots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
 			Silenced: s.known.heedSilenced(s.who.Peer), ICEServers: s.server.config.iceServers(s.who),
 		})
 		return nil
 	}
 	s.socket.send(&wire.Joined{
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
-		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
+		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster),
 		ICEServers:  s.server.config.iceServers(s.who),
 		Permissions: permissionsOf(s.who),
 	})
@@ -216,7 +218,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 	}
 	// From here a place in the room is taken; waiting for the store took none.
 	if !s.server.limits.Enter(s.person()) {
-		return nil, errTooOften
+		return nil, limits.ErrTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
 	opening.OnlyIfHere = s.line.unasked
@@ -246,8 +248,6 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		}
 	}
 }
-
-var errTooOften = fault.New(wire.CodeTooManySockets, "this identity joins too often", "Wait a moment, then try again.")
 
 var errNoRoom = fault.Denied("the room is not open, and the token does not allow opening it (roomCreate)")
 

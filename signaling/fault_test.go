@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -90,17 +92,17 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{access.ErrNotCluster, wire.CodeNotAllowed, "roomList"},
 		{access.ErrNotClusterAdmin, wire.CodeNotAllowed, "clusterAdmin"},
 		{access.ErrCheck, wire.CodeNotAllowed, "connection test"},
-		{errNoCheck, wire.CodeNotAllowed, "roomCreate"},
-		{errCollecting, wire.CodeTooManyMessages, "garbage"},
+		{rest.ErrNoCheck, wire.CodeNotAllowed, "roomCreate"},
+		{rest.ErrCollecting, wire.CodeTooManyMessages, "garbage"},
 		{fmt.Errorf("%w: it contains U+200B", access.ErrBadRoom), wire.CodeBadRoom, "U+200B"},
 		{fmt.Errorf("%w: it is not UTF-8", wire.ErrMalformed), wire.CodeBadMessage, "not UTF-8"},
 		{fmt.Errorf("%w %q", wire.ErrUnknownType, "dance"), wire.CodeUnknownType, "ignored"},
 		{errOrder, wire.CodeBadMessage, "first message"},
 		{errNoFirst, wire.CodeBadMessage, "in time"},
 		{errTongue, wire.CodeBadMessage, wire.Subprotocol},
-		{errFlood, wire.CodeTooManyMessages, "Slow down"},
+		{limits.ErrFlood, wire.CodeTooManyMessages, "Slow down"},
 		{errManyOffers, wire.CodeTooManyMessages, "offers"},
-		{errTooOften, wire.CodeTooManySockets, "too often"},
+		{limits.ErrTooOften, wire.CodeTooManySockets, "too often"},
 		{errCrowded, wire.CodeTooManySockets, "Wait"},
 		{errFull, wire.CodeTooManySockets, "Wait"},
 		{errResumeExpired, wire.CodeResumeExpired, "Join again"},

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -37,17 +38,17 @@ func errorsOfSignaling() []namedError {
 	return []namedError{
 		{"errOrder", errOrder},
 		{"errNoFirst", errNoFirst},
-		{"errFlood", errFlood},
+		{"errFlood", limits.ErrFlood},
 		{"errResumeExpired", errResumeExpired},
 		{"errWithdrawn", errWithdrawn},
 		{"errManyOffers", errManyOffers},
-		{"errTooOften", errTooOften},
-		{"errCollecting", errCollecting},
+		{"errTooOften", limits.ErrTooOften},
+		{"errCollecting", rest.ErrCollecting},
 		{"errTurnedAway", errTurnedAway},
 		{"errStopping", errStopping},
 		{"errLeaving", errLeaving},
 		{"errShed", errShed},
-		{"errWhom", errWhom},
+		{"errWhom", rest.ErrWhom},
 		{"errNoMessages", errNoMessages},
 		{"errElsewhere", errElsewhere},
 		{"errInNoRoom", errInNoRoom},
@@ -64,7 +65,7 @@ func errorsOfSignaling() []namedError {
 		{"errBroke", errBroke},
 		{"errStruck", sfulink.ErrStruck},
 		{"errNotPublished", errNotPublished},
-		{"errNoCheck", errNoCheck},
+		{"errNoCheck", rest.ErrNoCheck},
 		{"errUnheard", errUnheard},
 		{"errCutOff", errCutOff},
 		{"errWarming", errWarming},
@@ -72,9 +73,9 @@ func errorsOfSignaling() []namedError {
 		{"errNoWatch", errNoWatch},
 		{"errManyWatches", errManyWatches},
 		{"errNoRoom", errNoRoom},
-		{"errManyAsked", errManyAsked},
-		{"errNoPage", errNoPage},
-		{"errUsersUnknown", errUsersUnknown},
+		{"errManyAsked", rest.ErrManyAsked},
+		{"errNoPage", rest.ErrNoPage},
+		{"errUsersUnknown", rest.ErrUsersUnknown},
 		{"access.ErrExpired", access.ErrExpired},
 		{"access.ErrForged", access.ErrForged},
 		{"access.ErrUnknownKey", access.ErrUnknownKey},
@@ -140,8 +141,8 @@ func combinedErrors() []namedError {
 		{"resumed, but the room is full", resumeExpired(full)},
 		{"too many watches of the node", both(errManyWatches, presence.ErrTooManyWatches)},
 		{"not waiting", both(wire.ErrMalformed, door.ErrNotWaiting)},
-		{"nobody named", both(wire.ErrMalformed, errWhom)},
-		{"too many asked", both(wire.ErrMalformed, errManyAsked)},
+		{"nobody named", both(wire.ErrMalformed, rest.ErrWhom)},
+		{"too many asked", both(wire.ErrMalformed, rest.ErrManyAsked)},
 		{"withdrawn key", fmt.Errorf("%w: it was withdrawn", access.ErrUnknownKey)},
 		{"unfit token", fmt.Errorf("%w: it is too long", access.ErrUnfit)},
 		{"unprintable room", fmt.Errorf("%w: it contains U+200B", access.ErrBadRoom)},
@@ -221,16 +222,16 @@ func drainFaults(t *testing.T) []namedError {
 	one := cluster.Node{ID: "sfu-1"}
 	refused := func(node cluster.Node) error {
 		order := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
-		_, err := drainOrder(order, &cluster.View{Nodes: map[ring.NodeID]cluster.Node{node.ID: node}}, node)
+		_, err := rest.DrainOrder(order, &cluster.View{Nodes: map[ring.NodeID]cluster.Node{node.ID: node}}, node)
 		return err
 	}
 	view := &cluster.View{
 		Nodes:     map[ring.NodeID]cluster.Node{"sfu-1": one, "sfu-2": {ID: "sfu-2"}},
 		Signaling: map[ring.NodeID]cluster.Node{"signaling-1": {}},
 	}
-	_, signaling := mediaNode(view, "signaling-1")
-	_, unknown := mediaNode(view, "sfu-9")
-	_, none := mediaNode(&cluster.View{}, "sfu-9")
+	_, signaling := rest.MediaNode(view, "signaling-1")
+	_, unknown := rest.MediaNode(view, "sfu-9")
+	_, none := rest.MediaNode(&cluster.View{}, "sfu-9")
 	return []namedError{
 		{"drain of a signaling node", signaling},
 		{"drain of an unknown node", unknown},

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -65,7 +66,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(http.MethodDelete, "/api/v1/peers?room=lobby&peer=p-1", true)
 	f.Add(http.MethodPost, "/api/v1/peers/mute?room=lobby&identity=ada&source=camera", true)
 	s, token := loneServer(f)
-	handler := s.routes()
+	handler := s.handler()
 	f.Fuzz(func(t *testing.T, method, target string, authorized bool) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil || strings.Contains(target, "collect") || !strings.HasPrefix(target, "/") {
@@ -88,26 +89,6 @@ func FuzzRequest(f *testing.F) {
 		}
 		if answer.Header().Get("Content-Type") == "application/json" && method != http.MethodHead && !json.Valid(answer.Body.Bytes()) {
 			t.Fatalf("%s %q is answered with %q, which is not JSON", method, target, answer.Body)
-		}
-	})
-}
-
-// FuzzReplies: whatever a media node replies about its rooms, an operator is answered with JSON.
-func FuzzReplies(f *testing.F) {
-	seed, err := proto.Marshal(&control.RoomsReply{Node: "sfu-1", Rooms: []*control.HeldRoom{{Room: "lobby", Peers: []*control.HeldPeer{{Id: "p-1", Media: &control.MediaState{
-		Slots: []*control.SlotState{{Mid: "0", AskedMsAgo: -1}, {}}, Tracks: []*control.TrackState{{Rid: "q"}, {}}, Unplaced: []*control.Stream{{Ssrc: 1}, {}},
-	}}, {}}}, {}}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var reply control.RoomsReply
-		if proto.Unmarshal(text, &reply) != nil {
-			return
-		}
-		if _, err := json.Marshal(roomsAnswer{Rooms: heldRooms(&reply)}); err != nil {
-			t.Fatal(err)
 		}
 	})
 }
@@ -158,7 +139,7 @@ func FuzzEvents(f *testing.F) {
 				told.setRoster(attached.GetRoster())
 				told.setEgress(attached.GetEgress())
 				told.known.slots = attached.GetSlots()
-				k.send(&wire.Roster{Roster: wireRoster(told.known.roster), Epoch: 1})
+				k.send(&wire.Roster{Roster: translate.Roster(told.known.roster), Epoch: 1})
 				_ = told.opening(told.pin)
 			}
 			told.tell(t.Context(), &event)

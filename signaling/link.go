@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -232,28 +233,28 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Code: code, Message: e.OfferRejected.GetMessage(), Epoch: epoch})
 	case *control.PeerEvent_Slots:
 		s.known.slots = e.Slots.GetSlots()
-		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Lacks: wireLacks(e.Slots.GetLacks()), Epoch: epoch})
+		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
 		before := s.known.of(s.who.Peer).GetModerator()
 		s.setRoster(e.Roster.GetPeers())
-		s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
+		s.socket.send(&wire.Roster{Roster: translate.Roster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
 		s.followGrant(before)
 	case *control.PeerEvent_RosterChange:
 		before := s.known.of(s.who.Peer).GetModerator()
 		s.known.change(e.RosterChange)
 		s.setRoster(s.known.roster)
-		s.socket.send(rosterChange(e.RosterChange, epoch, event.GetSeq()))
+		s.socket.send(translate.RosterChange(e.RosterChange, epoch, event.GetSeq()))
 		s.followGrant(before)
 	case *control.PeerEvent_Silenced:
-		s.silenced(wireSource(e.Silenced.GetSource()), e.Silenced.GetBy())
+		s.silenced(translate.Source(e.Silenced.GetSource()), e.Silenced.GetBy())
 	case *control.PeerEvent_UnmuteAsked:
-		s.socket.send(&wire.UnmuteAsked{Source: wireSource(e.UnmuteAsked.GetSource()), By: e.UnmuteAsked.GetBy(), Epoch: epoch})
+		s.socket.send(&wire.UnmuteAsked{Source: translate.Source(e.UnmuteAsked.GetSource()), By: e.UnmuteAsked.GetBy(), Epoch: epoch})
 	case *control.PeerEvent_Reactions:
-		s.socket.send(&wire.Reactions{Reactions: wireReactions(e.Reactions.GetReactions()), Epoch: epoch})
+		s.socket.send(&wire.Reactions{Reactions: translate.Reactions(e.Reactions.GetReactions()), Epoch: epoch})
 	case *control.PeerEvent_Speakers:
-		s.socket.send(&wire.Speakers{Speakers: wireSpeakers(e.Speakers.GetSpeakers()), Epoch: epoch})
+		s.socket.send(&wire.Speakers{Speakers: translate.Speakers(e.Speakers.GetSpeakers()), Epoch: epoch})
 	case *control.PeerEvent_Chat:
-		s.socket.send(wireChat(e.Chat, epoch))
+		s.socket.send(translate.Chat(e.Chat, epoch))
 	case *control.PeerEvent_Reoffer:
 		s.log.Info("node asks for a new offer", "reason", e.Reoffer.GetReason(), "mids", e.Reoffer.GetMids(), "node", s.pin.Node)
 		s.socket.send(&wire.Reoffer{Mids: e.Reoffer.GetMids(), Reason: e.Reoffer.GetReason(), Epoch: epoch})
@@ -292,15 +293,4 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)
 	}
 	return ending{}, false
-}
-
-func rosterChange(c *control.RosterChange, epoch, seq uint64) wire.Message {
-	switch {
-	case c.GetJoined() != nil:
-		return &wire.PeerJoined{Peer: wirePeer(c.GetJoined()), Epoch: epoch, Seq: seq}
-	case c.GetUpdated() != nil:
-		return &wire.PeerUpdated{Peer: wirePeer(c.GetUpdated()), Epoch: epoch, Seq: seq}
-	default:
-		return &wire.PeerLeft{Peer: wire.PeerID(c.GetLeft()), Epoch: epoch, Seq: seq}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -63,7 +64,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn
 		return nil, errTongue
 	}
 	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
-		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: s.config.pageHosts(),
+		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: rest.PageHosts(s.config.Dev, s.config.Origins),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("accept WebSocket: %w", err)
@@ -121,7 +122,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
 		Until: until.Unix(), Check: grant.Check,
-		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		Room: room, Peer: access.NewPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
 		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,
@@ -164,7 +165,7 @@ func (s *Server) connect(m *wire.Connect) (access.Session, error) {
 		err = access.ErrCheck
 	}
 	return access.Session{
-		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(), Peer: newPeerID(), Identity: grant.Identity,
+		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(), Peer: access.NewPeerID(), Identity: grant.Identity,
 		Name:   cmp.Or(access.ShownName(grant.Name), access.ShownName(grant.Identity), nameless),
 		Hidden: grant.Hidden, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 	}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -43,8 +44,8 @@ func (m *mail) open(who access.Session, resumed bool) {
 	}
 	m.client = &messaging.Client{
 		User: messaging.UserID(who.Identity), Room: string(who.Room), Resumed: resumed,
-		Hand: func(message messaging.Message) { m.socket.send(userMessage(message)) },
-		Tell: func(status messaging.Status) { m.socket.send(messageState(status)) },
+		Hand: func(message messaging.Message) { m.socket.send(translate.UserMessage(message)) },
+		Tell: func(status messaging.Status) { m.socket.send(translate.MessageState(status)) },
 	}
 	m.messages.Open(m.client)
 }
@@ -54,16 +55,6 @@ func (m *mail) close() {
 		m.messages.Close(m.client)
 		m.client = nil
 	}
-}
-
-func userMessage(m messaging.Message) *wire.UserMessage {
-	return &wire.UserMessage{
-		From: string(m.From), Name: m.Name, Kind: wire.MessageKind(m.Kind), Body: m.Body, Stream: m.Stream, Seq: m.Seq, Room: m.Room, At: m.At,
-	}
-}
-
-func messageState(status messaging.Status) *wire.MessageState {
-	return &wire.MessageState{To: string(status.To), Stream: status.Stream, Seq: status.Seq, State: string(status.State)}
 }
 
 // submit passes a message on to each of its receivers, and tells the client what becomes of it. A session that may write inside its room
@@ -88,7 +79,7 @@ func (m *mail) submit(who access.Session, by limits.Person, roster []*control.Pe
 		case scope == "" || m.client == nil:
 			err = errNoMessages
 		case !m.limits.Direct(by):
-			err = errFlood
+			err = limits.ErrFlood
 		case scope == wire.ScopeRoom && !meets(roster, to):
 			// Without a word of who is elsewhere.
 			m.socket.send(&wire.MessageState{To: to, Stream: message.Stream, Seq: message.Seq, State: string(messaging.StateOffline)})

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -243,7 +244,7 @@ func TestTheRoomIsModeratedOverREST(t *testing.T) {
 		{"grant?room=lobby&identity=bob", admin, http.StatusOK},
 	} {
 		status, text, _ := e.request(http.MethodPost, "/api/v1/peers/"+c.path, c.token)
-		var answer moderationAnswer
+		var answer rest.ModerationAnswer
 		if err := json.Unmarshal([]byte(text), &answer); status != c.want || err != nil || (status == http.StatusOK) != (len(answer.Done) == 1) {
 			t.Errorf("%s is answered %d %s, want %d", c.path, status, text, c.want)
 		}

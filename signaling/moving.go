@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -71,7 +72,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	s.server.hub.Introduce(s.who.Room, r.link.Pin)
 	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
 		if !samePeople(s.known.roster, roster) {
-			s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
+			s.socket.send(&wire.Roster{Roster: translate.Roster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
 		}
 		s.setRoster(roster)
 	}
@@ -80,7 +81,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	s.setLimited(r.link.Attached.GetLimited())
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
-		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
+		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Epoch: s.pin.Fence.Epoch})
 	}
 	s.followGrant(moderated)
 	for _, source := range s.known.heedSilenced(s.who.Peer) {
@@ -107,26 +108,26 @@ func samePeople(told, now []*control.Peer) bool {
 	}
 	known := make(map[string]wire.Peer, len(told))
 	for _, p := range told {
-		known[p.GetId()] = wirePeer(p)
+		known[p.GetId()] = translate.Peer(p)
 	}
-	return !slices.ContainsFunc(now, func(p *control.Peer) bool { return known[p.GetId()] != wirePeer(p) })
+	return !slices.ContainsFunc(now, func(p *control.Peer) bool { return known[p.GetId()] != translate.Peer(p) })
 }
 
 func (s *session) repeat() {
 	for source, muted := range s.known.muted {
-		s.say(muteMessage(source, muted))
+		s.say(translate.Mute(source, muted))
 	}
 	if own := s.known.of(s.who.Peer); own != nil && own.GetName() != s.who.Name {
-		s.say(renameMessage(s.who.Name))
+		s.say(translate.Rename(s.who.Name))
 	}
 	if s.known.hand != nil {
-		s.say(handMessage(s.known.hand))
+		s.say(translate.Hand(s.known.hand))
 	}
 	if s.known.view != nil {
-		s.say(viewMessage(s.known.view))
+		s.say(translate.View(s.known.view))
 	}
 	if s.known.unanswered != nil {
-		s.say(offerMessage(s.known.unanswered, s.known.slots))
+		s.say(translate.Offer(s.known.unanswered, s.known.slots))
 	}
 }
 
@@ -172,7 +173,7 @@ func (s *session) tellLate(event *control.PeerEvent, ok bool) {
 	if s.told != s.pin.Boot { // the client does not know of the move
 		epoch = s.former.link.Pin.Fence.Epoch
 	}
-	s.socket.send(wireChat(line, epoch))
+	s.socket.send(translate.Chat(line, epoch))
 }
 
 // migrated also tells the node of a live move: the former one serves until all came.

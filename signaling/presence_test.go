@@ -17,13 +17,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // users is what a signaling node needs of a store for presence.
 type users interface {
 	presence.LeaseStore
-	Users
+	rest.Users
 	Follow(ctx context.Context, from [presence.Shards]presence.Cursor) (map[presence.Shard]presence.Diff, error)
 }
 
@@ -140,7 +141,7 @@ func (c *client) hearsNothing() {
 	hear[*wire.Pong](c)
 }
 
-func (e *signalingNode) presence(query string) (status int, answer presenceAnswer) {
+func (e *signalingNode) presence(query string) (status int, answer rest.PresenceAnswer) {
 	e.rig.t.Helper()
 	status, body, _ := e.get("/api/v1/presence"+query, e.rig.mint(access.Operator("root"), time.Hour))
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
@@ -161,7 +162,7 @@ func TestWatchersHearOfUsers(t *testing.T) {
 		t.Errorf("heard %+v", said)
 	}
 	second, _ := two.join("lobby", "Bob")
-	var answer presenceAnswer
+	var answer rest.PresenceAnswer
 	testkit.Eventually(t, "both tabs", func() bool {
 		_, answer = two.presence("?user=bob&user=ada&user=eve")
 		return answer.Users[0].Connections == 2

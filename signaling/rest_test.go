@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 )
 
 // get fetches a path of the signaling node, with a bearer token if there is one.
@@ -96,7 +97,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 	// The one who waits, and the connection that asks. The connection of the answer before counts until the server has seen it end.
 	testkit.Eventually(t, "one person and two connections without a session", func() bool {
 		status, body, _ := e.get("/api/v1/process", admin)
-		var answer processAnswer
+		var answer rest.ProcessAnswer
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
 			t.Fatalf("%d %s (%v)", status, body, err)
 		}

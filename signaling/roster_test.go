@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 )
 
 // fakeRosters is a store that knows one room.
@@ -82,19 +83,19 @@ func TestRosterIsAnsweredByGrant(t *testing.T) {
 		room   string
 		want   string
 	}{
-		"the owner has yet to write":  {func() { store.found.Current = false }, "a%2Fb", rosterSettling},
-		"the owner is another boot":   {func() { store.found.Pin.Boot = "0-old" }, "a%2Fb", rosterSettling},
-		"the store lost its memory":   {func() { synced(false) }, "a%2Fb", rosterSettling},
-		"the owner may be dead":       {owner(func(n *cluster.Node) { n.Suspect = true }), "a%2Fb", rosterSettling},
-		"the owner is not heard here": {owner(func(n *cluster.Node) { n.Unreachable = true }), "a%2Fb", rosterSettling},
-		"nobody is there":             {func() {}, "empty", rosterCurrent},
-		"nobody, says a new store":    {func() { synced(false) }, "empty", rosterUnknown},
-		"the store is away":           {func() { store.err = errors.New("away") }, "a%2Fb", rosterUnknown},
+		"the owner has yet to write":  {func() { store.found.Current = false }, "a%2Fb", rest.RosterSettling},
+		"the owner is another boot":   {func() { store.found.Pin.Boot = "0-old" }, "a%2Fb", rest.RosterSettling},
+		"the store lost its memory":   {func() { synced(false) }, "a%2Fb", rest.RosterSettling},
+		"the owner may be dead":       {owner(func(n *cluster.Node) { n.Suspect = true }), "a%2Fb", rest.RosterSettling},
+		"the owner is not heard here": {owner(func(n *cluster.Node) { n.Unreachable = true }), "a%2Fb", rest.RosterSettling},
+		"nobody is there":             {func() {}, "empty", rest.RosterCurrent},
+		"nobody, says a new store":    {func() { synced(false) }, "empty", rest.RosterUnknown},
+		"the store is away":           {func() { store.err = errors.New("away") }, "a%2Fb", rest.RosterUnknown},
 	} {
 		good := *store
 		c.change()
 		_, body, _ := e.get("/api/v1/rooms/"+c.room+"/roster", operator)
-		var answer rosterAnswer
+		var answer rest.RosterAnswer
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.State != c.want || answer.People == nil {
 			t.Errorf("%s: %s, %v, want %s", name, body, err, c.want)
 		}

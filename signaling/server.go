@@ -32,7 +32,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
-	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -43,6 +42,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -86,18 +86,6 @@ type Messenger interface {
 	Counters() messaging.Counters
 }
 
-// Users is who is online in the whole cluster.
-type Users interface {
-	Ask(ctx context.Context, users []string) ([]presence.Status, error)
-	List(ctx context.Context, page uint64) (users []presence.Status, next uint64, err error)
-	Count(ctx context.Context) (users int64, err error)
-}
-
-// Rosters asks the store once.
-type Rosters interface {
-	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
-}
-
 // Doors keeps who may enter capped rooms; see redisstore.
 type Doors interface {
 	CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked
@@ -109,16 +97,6 @@ type Reports interface {
 	SetLoad(load cluster.Load)
 }
 
-// MediaSockets says which media sockets a boot tells clients of, and which are silent here.
-type MediaSockets interface {
-	Told(boot pin.BootID) (told, silent []string)
-}
-
-// Killer kills a media node's process in development clusters.
-type Killer interface {
-	Kill(ctx context.Context, node string) error
-}
-
 // Parts is what a Server needs.
 type Parts struct {
 	Placer Placer
@@ -127,17 +105,17 @@ type Parts struct {
 	Store  Store
 	Keys   *access.Keyring
 	Static fs.FS         // with index.html
-	Killer Killer        // nil outside development clusters
+	Killer rest.Killer   // nil outside development clusters
 	Panics *panics.Guard // nil: its own
 
 	Messages Messenger         // run by the caller; nil: for this node's users
 	Presence *presence.Tracker // run by the caller
-	Users    Users             // of all nodes
-	Rosters  Rosters
+	Users    rest.Users        // of all nodes
+	Rosters  rest.Rosters
 	Doors    Doors
 	Reports  Reports
 
-	MediaSockets MediaSockets // run by the caller; nil: unchecked
+	MediaSockets rest.MediaSockets // run by the caller; nil: unchecked
 
 	RelayCounters func() any // nil: no relay
 }
@@ -240,6 +218,22 @@ func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
 
 func (nobodyElse) Ask(messaging.UserID) {}
 
+// handler has the routes of this node.
+func (s *Server) handler() http.Handler {
+	return rest.New(rest.Deps{
+		Config: rest.Config{
+			Node: s.config.Node, Dev: s.config.Dev, Origins: s.config.Origins, HSTS: s.config.HSTS, InviteURL: s.config.InviteURL,
+			DemandRoomCreate: s.config.DemandRoomCreate,
+		},
+		Keys: s.parts.Keys, Views: s.parts.Views, Placer: s.parts.Placer, Pool: s.parts.Pool, Hub: s.hub, Users: s.parts.Users,
+		Rosters: s.parts.Rosters, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Killer: s.parts.Killer,
+		RelayCounters: s.parts.RelayCounters, Static: s.parts.Static,
+		Limits: s.limits, Endings: s.endings, Moderation: s.moderation, Doors: s.doors,
+		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count,
+		Panics: s.panics, Log: s.log,
+	}).Handler()
+}
+
 // Hub is for failover.
 func (s *Server) Hub() *hub.Hub { return s.hub }
 
@@ -256,7 +250,7 @@ func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
-		Handler:     s.routes(),
+		Handler:     s.handler(),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
 		// WebSockets have none of these.

@@ -2,8 +2,6 @@ package signaling
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -199,7 +197,7 @@ func endingOf(cause error) ending {
 		return ending{code: websocket.StatusInternalError, reason: "internal error"}
 	case errors.Is(cause, errSlow):
 		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
-	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):
+	case errors.Is(cause, limits.ErrFlood), errors.Is(cause, errNonsense):
 		return ending{code: websocket.StatusPolicyViolation, reason: cause.Error()}
 	default:
 		return ending{code: noCode, reason: "gone", hopeless: true}
@@ -225,7 +223,7 @@ func (s *session) refuse(err error) ending {
 // mayLog always allows good tokens that do not come too often.
 func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	_, spent := errors.AsType[*limits.QuotaError](err)
-	if s.admitted && !spent && !errors.Is(err, errTooOften) {
+	if s.admitted && !spent && !errors.Is(err, limits.ErrTooOften) {
 		return 0, true
 	}
 	return s.server.strangerLogs.Next()
@@ -330,10 +328,4 @@ func (s *session) expel(verdict error) (ending, bool) {
 	how, done := s.bye(verdict)
 	how.expelled = true
 	return how, done
-}
-
-func newPeerID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return "p-" + hex.EncodeToString(b[:])
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -40,7 +41,6 @@ const noCode websocket.StatusCode = 0
 var (
 	errOrder    = fault.Detailed(wire.CodeBadMessage, "the first message must be join, resume or connect, and only the first", "Check it against the protocol.")
 	errNoFirst  = fault.Detailed(wire.CodeBadMessage, "neither join, resume nor connect came in time", "Check it against the protocol.")
-	errFlood    = fault.Coded(wire.CodeTooManyMessages, "too many messages")
 	errLost     = errors.New("the connection to the client was lost")
 	errSlow     = errors.New("the client reads too slowly")
 	errFull     = fault.Coded(wire.CodeTooManySockets, "this signaling node holds as many connections as it may")
@@ -165,10 +165,10 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 			if dropped++; dropped <= droppedInARow {
 				continue
 			}
-			next.err, next.last = errFlood, true
+			next.err, next.last = limits.ErrFlood, true
 		case !allowed:
 			dropped++
-			next.err = errFlood
+			next.err = limits.ErrFlood
 		case kind != websocket.MessageText:
 			next.err = fmt.Errorf("%w: it is not a text frame", wire.ErrMalformed)
 		default:

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -162,7 +163,7 @@ func TestARequestThatBreaksItsHandlingIsAnswered(t *testing.T) {
 	if status, body := ask("/api/v1/rooms/attic"); status != http.StatusInternalServerError || !bytes.Contains(body, []byte(wire.CodeInternal)) {
 		t.Errorf("answered with %d and %s", status, body)
 	}
-	var told processAnswer
+	var told rest.ProcessAnswer
 	if status, body := ask("/api/v1/process"); status != http.StatusOK || json.Unmarshal(body, &told) != nil || told.Panics != 1 {
 		t.Errorf("the operator is told %d: %s", status, body)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -59,28 +60,10 @@ func (w *watching) watch(who access.Session, by limits.Person, m *wire.Watch) er
 		return errManyWatches
 	}
 	if w.watcher == nil {
-		w.watcher = presence.NewWatcher(strikeName(who), func(list []presence.Status) { w.socket.send(presenceMessage(list)) })
+		w.watcher = presence.NewWatcher(strikeName(who), func(list []presence.Status) { w.socket.send(translate.Presence(list)) })
 	}
 	if err := w.tracker.Watch(w.watcher, m.Users); err != nil {
 		return fmt.Errorf("%w: %w", errManyWatches, err)
 	}
 	return nil
-}
-
-func presenceMessage(list []presence.Status) *wire.Presence {
-	m := &wire.Presence{Users: make(wire.List[wire.UserPresence], 0, len(list))}
-	for _, status := range list {
-		m.Users = append(m.Users, wire.UserPresence{
-			User: status.User, State: string(status.State), Since: unixMilli(status.Since), LastSeen: unixMilli(status.LastSeen),
-		})
-	}
-	return m
-}
-
-// unixMilli is 0 for no time.
-func unixMilli(at time.Time) int64 {
-	if at.IsZero() {
-		return 0
-	}
-	return at.UnixMilli()
 }

@@ -190,3 +190,11 @@ func (l *Limits) Offer(p Person) error {
 	}
 	return nil
 }
+
+// What somebody hears who goes past a limit.
+var (
+	// ErrFlood refuses one message, or one request.
+	ErrFlood = fault.Coded(wire.CodeTooManyMessages, "too many messages")
+	// ErrTooOften refuses a session or a connection test.
+	ErrTooOften = fault.New(wire.CodeTooManySockets, "this identity joins too often", "Wait a moment, then try again.")
+)

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-type processAnswer struct {
+// ProcessAnswer has the figures of one process.
+type ProcessAnswer struct {
 	Node       ring.NodeID `json:"node"`
 	Goroutines int         `json:"goroutines"`
 	HeapBytes  uint64      `json:"heapBytes"`
@@ -30,21 +31,22 @@ type processAnswer struct {
 	Relay    any                 `json:"relay,omitempty"`    // of a relaying signaling node
 }
 
-var errCollecting = fault.New(wire.CodeTooManyMessages, "the garbage of that process is collected too often", "Wait a moment, then try again.")
+// ErrCollecting refuses to collect garbage again.
+var ErrCollecting = fault.New(wire.CodeTooManyMessages, "the garbage of that process is collected too often", "Wait a moment, then try again.")
 
-func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
+func (a *API) serveProcess(w http.ResponseWriter, r *http.Request) {
 	collect := r.URL.Query().Has("collect")
-	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), s.config.Node)
-	named, known := s.parts.Views.View().Nodes[node]
+	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), a.deps.Config.Node)
+	named, known := a.deps.Views.View().Nodes[node]
 	switch {
-	case node != s.config.Node && !known:
+	case node != a.deps.Config.Node && !known:
 		reply.Text(w, http.StatusNotFound, "There is no media node of that name.")
 		return
-	case collect && !s.limits.Collect(node):
-		reply.Refuse(w, errCollecting)
+	case collect && !a.deps.Limits.Collect(node):
+		reply.Refuse(w, ErrCollecting)
 		return
-	case node != s.config.Node:
-		s.serveProcessOf(w, r, named, collect)
+	case node != a.deps.Config.Node:
+		a.serveProcessOf(w, r, named, collect)
 		return
 	}
 	if collect {
@@ -53,32 +55,32 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	waiting, sentAway := s.pending.Count()
-	messages := s.parts.Messages.Counters()
+	waiting, sentAway := a.deps.Pending()
+	messages := a.deps.Messages.Counters()
 	var relay any
-	if s.parts.RelayCounters != nil {
-		relay = s.parts.RelayCounters()
+	if a.deps.RelayCounters != nil {
+		relay = a.deps.RelayCounters()
 	}
-	reply.JSON(w, http.StatusOK, processAnswer{
-		Relay: relay, Messages: &messages, Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
-		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway, Panics: s.panics.Count(),
+	reply.JSON(w, http.StatusOK, ProcessAnswer{
+		Relay: relay, Messages: &messages, Node: a.deps.Config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
+		Sockets: a.deps.Sockets(), Waiting: waiting, SentAway: sentAway, Panics: a.deps.Panics.Count(),
 	})
 }
 
-func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cluster.Node, collect bool) {
+func (a *API) serveProcessOf(w http.ResponseWriter, r *http.Request, named cluster.Node, collect bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), moderation.AskPatience)
 	defer cancel()
-	client, err := s.parts.Pool.Client(named.Control)
+	client, err := a.deps.Pool.Client(named.Control)
 	if err == nil {
 		var told *control.ProcessReply
 		if told, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {
-			reply.JSON(w, http.StatusOK, processAnswer{
+			reply.JSON(w, http.StatusOK, ProcessAnswer{
 				Node: ring.NodeID(told.GetNode()), Goroutines: int(told.GetGoroutines()), HeapBytes: told.GetHeapBytes(),
 				Panics: told.GetPanics(),
 			})
 			return
 		}
 	}
-	s.log.Debug("node not asked for its process", "node", named.ID, "error", err)
+	a.deps.Log.Debug("node not asked for its process", "node", named.ID, "error", err)
 	reply.Text(w, http.StatusBadGateway, "The media node did not answer.")
 }

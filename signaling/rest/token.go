@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -15,15 +15,18 @@ import (
 )
 
 const (
-	checkTokenLife = 3 * time.Minute
-	checkPlaces    = 2 // the page sends to itself
+	// CheckTokenLife is how long a token for a connection test lasts at most.
+	CheckTokenLife = 3 * time.Minute
+	// CheckPlaces is two, since the page sends to itself.
+	CheckPlaces = 2
 )
 
-var errNoCheck = fault.Denied("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
+// ErrNoCheck refuses a connection test.
+var ErrNoCheck = fault.Denied("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
 
 // serveCheck gives a token of a new room for a connection test, unseen by the invitation's room. Who may join no call gets none.
-func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) {
-	token, err := s.checkToken(r)
+func (a *API) serveCheck(w http.ResponseWriter, r *http.Request) {
+	token, err := a.checkToken(r)
 	if err != nil {
 		reply.Refuse(w, err)
 		return
@@ -32,40 +35,40 @@ func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkToken ends with the asking token, and has its identity: all quotas of an identity count the test with its calls.
-func (s *Server) checkToken(r *http.Request) (string, error) {
-	asking, err := s.grantOf(r)
+func (a *API) checkToken(r *http.Request) (string, error) {
+	asking, err := a.grantOf(r)
 	if err != nil {
 		return "", err
 	}
 	if _, err := asking.ForRoom(cmp.Or(string(asking.Room), "check")); err != nil {
 		return "", err
 	}
-	life := min(checkTokenLife, time.Until(asking.Expires))
+	life := min(CheckTokenLife, time.Until(asking.Expires))
 	switch {
-	case s.config.DemandRoomCreate && !asking.RoomCreate:
-		return "", errNoCheck
+	case a.deps.Config.DemandRoomCreate && !asking.RoomCreate:
+		return "", ErrNoCheck
 	case life <= 0: // accepted, because clocks differ
 		return "", access.ErrExpired
-	case !s.limits.TestConnection(limits.Person{Key: asking.Key, Identity: asking.Identity}):
-		return "", errTooOften
+	case !a.deps.Limits.TestConnection(limits.Person{Key: asking.Key, Identity: asking.Identity}):
+		return "", limits.ErrTooOften
 	}
-	return s.parts.Keys.Mint(asking.Key, asking.ForCheck(ring.RoomID("check-"+newPeerID()), checkPlaces), life)
+	return a.deps.Keys.Mint(asking.Key, asking.ForCheck(ring.RoomID("check-"+access.NewPeerID()), CheckPlaces), life)
 }
 
 const devTokenLife = 12 * time.Hour
 
-func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
+func (a *API) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	room, err := access.CheckRoom(r.URL.Query().Get("room"))
 	if err != nil {
 		reply.Refuse(w, err)
 		return
 	}
-	grant := access.Everything(cmp.Or(r.URL.Query().Get("identity"), "dev-"+newPeerID()), room)
+	grant := access.Everything(cmp.Or(r.URL.Query().Get("identity"), "dev-"+access.NewPeerID()), room)
 	grant.Name, grant.CanWatch, grant.CanMessage, grant.RoomAdmin = r.URL.Query().Get("name"), true, true, r.URL.Query().Has("moderate")
 	if len(grant.Name) > wire.MaxNameBytes {
 		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")
 	}
-	token, err := s.parts.Keys.Mint("", grant, devTokenLife)
+	token, err := a.deps.Keys.Mint("", grant, devTokenLife)
 	if err != nil {
 		reply.Refuse(w, err)
 		return

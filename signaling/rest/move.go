@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 const moveBytes = 1 << 10
 
 // serveMove moves a room to the named node, or the placer's choice.
-func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
+func (a *API) serveMove(w http.ResponseWriter, r *http.Request) {
 	room, err := roomOf(r, "/move")
 	var wanted struct {
 		Node ring.NodeID `json:"node"`
@@ -35,7 +35,7 @@ func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 		reply.Refuse(w, err)
 		return
 	}
-	answer, err := s.moderation.Move(r.Context(), room, wanted.Node)
+	answer, err := a.deps.Moderation.Move(r.Context(), room, wanted.Node)
 	if errors.Is(err, orchestrator.ErrNoPin) {
 		err = fault.Sayf(wire.CodeUnknownRoom, "No room named %s is open; `holdfast rooms` lists those that are.", room)
 	}

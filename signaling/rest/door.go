@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 
 const maxDoorBytes = 1 << 10
 
-func (s *Server) serveDoor(w http.ResponseWriter, r *http.Request) {
-	s.serveOrder(w, r, func() (waitlist.Order, error) {
+func (a *API) serveDoor(w http.ResponseWriter, r *http.Request) {
+	a.serveOrder(w, r, func() (waitlist.Order, error) {
 		var m wire.SetDoor
 		if r.Method == http.MethodGet {
 			return door.OrderOf(&m), nil
@@ -29,11 +29,11 @@ func (s *Server) serveDoor(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveWaiting admits somebody out of turn, or turns somebody away.
-func (s *Server) serveWaiting(w http.ResponseWriter, r *http.Request) {
-	s.serveOrder(w, r, func() (waitlist.Order, error) {
+func (a *API) serveWaiting(w http.ResponseWriter, r *http.Request) {
+	a.serveOrder(w, r, func() (waitlist.Order, error) {
 		who := r.URL.Query().Get("identity")
 		if who == "" || len(who) > access.MaxIdentityBytes {
-			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom)
 		}
 		if r.Method == http.MethodDelete {
 			return waitlist.Order{Deed: waitlist.Turn, Identity: who}, nil
@@ -42,14 +42,14 @@ func (s *Server) serveWaiting(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (s *Server) serveOrder(w http.ResponseWriter, r *http.Request, read func() (waitlist.Order, error)) {
-	grant, err := s.grantOf(r)
+func (a *API) serveOrder(w http.ResponseWriter, r *http.Request, read func() (waitlist.Order, error)) {
+	grant, err := a.grantOf(r)
 	var room ring.RoomID
 	if err == nil {
 		room, err = access.CheckRoom(r.URL.Query().Get("room"))
 	}
 	if err == nil {
-		err = s.mayAsk(grant, room)
+		err = a.mayAsk(grant, room)
 	}
 	var o waitlist.Order
 	if err == nil {
@@ -57,7 +57,7 @@ func (s *Server) serveOrder(w http.ResponseWriter, r *http.Request, read func() 
 	}
 	var now waitlist.Door
 	if err == nil {
-		now, err = s.doors.Order(r.Context(), room, o)
+		now, err = a.deps.Doors.Order(r.Context(), room, o)
 	}
 	if err != nil {
 		reply.Refuse(w, err)

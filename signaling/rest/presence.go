@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -22,10 +23,11 @@ const (
 	askLimitUsers = 2 * time.Second
 )
 
+// Why a question about users has no answer.
 var (
-	errManyAsked    = fmt.Errorf("name at most %d users at once", maxAsked)
-	errNoPage       = errors.New("page is none that this list gave")
-	errUsersUnknown = orchestrator.ErrStoreUnavailable
+	ErrManyAsked    = fmt.Errorf("name at most %d users at once", maxAsked)
+	ErrNoPage       = errors.New("page is none that this list gave")
+	ErrUsersUnknown = orchestrator.ErrStoreUnavailable
 )
 
 type userAnswer struct {
@@ -35,22 +37,23 @@ type userAnswer struct {
 	Rooms       []ring.RoomID `json:"rooms,omitempty"`
 }
 
-type presenceAnswer struct {
+// PresenceAnswer says who is online.
+type PresenceAnswer struct {
 	Users  []userAnswer `json:"users"`
 	Online *int64       `json:"online,omitempty"` // of a list: the total
 	Next   string       `json:"next,omitempty"`   // of a list: the next page
 }
 
 // servePresence answers about named users, or lists who is online.
-func (s *Server) servePresence(w http.ResponseWriter, r *http.Request) {
+func (a *API) servePresence(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), askLimitUsers)
 	defer cancel()
-	var answer presenceAnswer
+	var answer PresenceAnswer
 	var err error
 	if users := r.URL.Query()["user"]; len(users) > 0 {
-		answer, err = s.presenceOf(ctx, users)
+		answer, err = a.presenceOf(ctx, users)
 	} else {
-		answer, err = s.presenceList(ctx, r.URL.Query().Get("page"))
+		answer, err = a.presenceList(ctx, r.URL.Query().Get("page"))
 	}
 	if err != nil {
 		reply.Refuse(w, err)
@@ -60,15 +63,15 @@ func (s *Server) servePresence(w http.ResponseWriter, r *http.Request) {
 }
 
 // presenceOf is unknown where the store is silent.
-func (s *Server) presenceOf(ctx context.Context, users []string) (presenceAnswer, error) {
+func (a *API) presenceOf(ctx context.Context, users []string) (PresenceAnswer, error) {
 	if len(users) > maxAsked {
-		return presenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, errManyAsked)
+		return PresenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrManyAsked)
 	}
-	found, err := s.parts.Users.Ask(ctx, users)
+	found, err := a.deps.Users.Ask(ctx, users)
 	if err != nil {
-		s.log.Debug("users are not asked for", "error", err)
+		a.deps.Log.Debug("users are not asked for", "error", err)
 	}
-	answer := presenceAnswer{Users: make([]userAnswer, 0, len(users))}
+	answer := PresenceAnswer{Users: make([]userAnswer, 0, len(users))}
 	for _, user := range users {
 		at := slices.IndexFunc(found, func(status presence.Status) bool { return status.User == user })
 		status := presence.Status{User: user, State: presence.Unknown}
@@ -80,20 +83,20 @@ func (s *Server) presenceOf(ctx context.Context, users []string) (presenceAnswer
 	return answer, nil
 }
 
-func (s *Server) presenceList(ctx context.Context, page string) (presenceAnswer, error) {
+func (a *API) presenceList(ctx context.Context, page string) (PresenceAnswer, error) {
 	at, err := strconv.ParseUint("0"+page, 10, 64)
 	if err != nil {
-		return presenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, errNoPage)
+		return PresenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrNoPage)
 	}
-	online, err := s.parts.Users.Count(ctx)
+	online, err := a.deps.Users.Count(ctx)
 	if err != nil {
-		return presenceAnswer{}, fmt.Errorf("%w: %w", errUsersUnknown, err)
+		return PresenceAnswer{}, fmt.Errorf("%w: %w", ErrUsersUnknown, err)
 	}
-	users, next, err := s.parts.Users.List(ctx, at)
+	users, next, err := a.deps.Users.List(ctx, at)
 	if err != nil {
-		return presenceAnswer{}, fmt.Errorf("%w: %w", errUsersUnknown, err)
+		return PresenceAnswer{}, fmt.Errorf("%w: %w", ErrUsersUnknown, err)
 	}
-	answer := presenceAnswer{Users: make([]userAnswer, 0, len(users)), Online: &online}
+	answer := PresenceAnswer{Users: make([]userAnswer, 0, len(users)), Online: &online}
 	for _, status := range users {
 		answer.Users = append(answer.Users, answerOf(status))
 	}
@@ -105,6 +108,6 @@ func (s *Server) presenceList(ctx context.Context, page string) (presenceAnswer,
 
 func answerOf(status presence.Status) userAnswer {
 	return userAnswer{
-		UserPresence: presenceMessage([]presence.Status{status}).Users[0], Connections: status.Connections, Rooms: status.Rooms,
+		UserPresence: translate.Presence([]presence.Status{status}).Users[0], Connections: status.Connections, Rooms: status.Rooms,
 	}
 }

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"compress/gzip"

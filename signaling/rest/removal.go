@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 )
 
 // All nodes are asked: the store's pin may be wrong.
-func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
-	request, err := s.removalOf(r)
+func (a *API) serveRemoval(w http.ResponseWriter, r *http.Request) {
+	request, err := a.removalOf(r)
 	if err != nil {
 		reply.Refuse(w, err)
 		return
 	}
-	answer := s.moderation.Remove(r.Context(), request)
+	answer := a.deps.Moderation.Remove(r.Context(), request)
 	reply.JSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
 }
 
-func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
-	_, whom, err := s.whomOf(r)
+func (a *API) removalOf(r *http.Request) (*control.RemoveRequest, error) {
+	_, whom, err := a.whomOf(r)
 	if err == nil && whom.Peer == "" && whom.Identity == "" {
-		err = fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+		err = fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom)
 	}
 	if err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 }
 
 // serveUserRemoval ends a user's connections in no room, at every node. It is no ban.
-func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
+func (a *API) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
 	user := r.URL.Query().Get("user")
 	if user == "" || len(user) > access.MaxIdentityBytes {
-		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
+		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom))
 		return
 	}
-	err := s.endings.RemoveUser(r.Context(), user)
-	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
+	err := a.deps.Endings.RemoveUser(r.Context(), user)
+	a.deps.Log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
 	reply.JSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
 }

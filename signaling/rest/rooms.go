@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -71,7 +72,7 @@ func mediaOf(m *control.MediaState) *media {
 		EstimateBitsPerSecond: m.GetEstimateBitsPerSecond(), ShortBitsPerSecond: m.GetShortBitsPerSecond(),
 		Slots: each(m.GetSlots(), func(s *control.SlotState) mediaSlot {
 			return mediaSlot{
-				Mid: s.GetMid(), Kind: wireKind(s.GetKind()), Peer: s.GetPeer(), Source: wireSource(s.GetSource()),
+				Mid: s.GetMid(), Kind: translate.Kind(s.GetKind()), Peer: s.GetPeer(), Source: translate.Source(s.GetSource()),
 				Ready: s.GetReady(), Paused: s.GetPaused(), Waits: s.GetWaits(), Target: s.GetTarget(), Sent: s.GetSent(),
 				PacketsIn: s.GetPacketsIn(), PacketsOut: s.GetPacketsOut(), KeyframesAsked: s.GetKeyframesAsked(), AskedMsAgo: s.GetAskedMsAgo(),
 				KeyframesSent: s.GetKeyframesSent(), SentMsAgo: s.GetSentMsAgo(),
@@ -79,7 +80,7 @@ func mediaOf(m *control.MediaState) *media {
 		}),
 		Tracks: each(m.GetTracks(), func(t *control.TrackState) mediaTrack {
 			return mediaTrack{
-				Source: wireSource(t.GetSource()), Rid: t.GetRid(), SSRC: t.GetSsrc(), Muted: t.GetMuted(), PacketsIn: t.GetPacketsIn(),
+				Source: translate.Source(t.GetSource()), Rid: t.GetRid(), SSRC: t.GetSsrc(), Muted: t.GetMuted(), PacketsIn: t.GetPacketsIn(),
 				HeardMsAgo: t.GetHeardMsAgo(), BitsPerSecond: t.GetBitsPerSecond(), Height: t.GetHeight(), KeyframesAsked: t.GetKeyframesAsked(),
 				AskedMsAgo: t.GetAskedMsAgo(), KeyframesSeen: t.GetKeyframesSeen(), SeenMsAgo: t.GetSeenMsAgo(),
 			}
@@ -122,13 +123,13 @@ type roomAnswer struct {
 	Unreachable []ring.NodeID             `json:"unreachable"`
 }
 
-func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
-	reply.JSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
+func (a *API) serveRooms(w http.ResponseWriter, r *http.Request) {
+	reply.JSON(w, http.StatusOK, a.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
 // serveRoom answers who runs the room or sees the cluster.
-func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
-	grant, err := s.grantOf(r)
+func (a *API) serveRoom(w http.ResponseWriter, r *http.Request) {
+	grant, err := a.grantOf(r)
 	if err != nil {
 		reply.Refuse(w, err)
 		return
@@ -140,25 +141,25 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	}
 	var answer roomAnswer
 	if grant.ForCluster() == nil { // it names other rooms' nodes
-		explanation, err := s.parts.Placer.Explain(r.Context(), room)
+		explanation, err := a.deps.Placer.Explain(r.Context(), room)
 		if err != nil {
 			reply.Refuse(w, err)
 			return
 		}
 		answer.Explanation = &explanation
-	} else if err := s.mayAsk(grant, room); err != nil {
+	} else if err := a.mayAsk(grant, room); err != nil {
 		reply.Refuse(w, err)
 		return
 	}
-	all := s.askAll(r.Context(), false)
+	all := a.askAll(r.Context(), false)
 	answer.HeldBy = slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
 	answer.Unreachable = all.Unreachable
 	reply.JSON(w, http.StatusOK, answer)
 }
 
 // The store has intentions only, so every node is asked.
-func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
-	rooms, unreachable := moderation.AskNodes(ctx, s.moderation, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
+func (a *API) askAll(ctx context.Context, media bool) roomsAnswer {
+	rooms, unreachable := moderation.AskNodes(ctx, a.deps.Moderation, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
 		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
 		return heldRooms(reply), err
 	})

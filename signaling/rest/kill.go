@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 // Pages of other origins must ask before they send this header.
 const devHeader = "X-Holdfast-Dev"
 
-func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }
+func (a *API) mayKill() bool { return a.deps.Config.Dev && a.deps.Killer != nil }
 
 // It spares the last media node.
-func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
+func (a *API) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
 		reply.Text(w, http.StatusForbidden, "only a page of this machine may do that")
 		return
@@ -24,7 +24,7 @@ func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	node, others := ring.NodeID(r.URL.Query().Get("node")), 0
 	known := false
-	for _, n := range s.parts.Views.View().Nodes {
+	for _, n := range a.deps.Views.View().Nodes {
 		switch {
 		case n.ID == node:
 			known = true
@@ -40,9 +40,9 @@ func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 		reply.Text(w, http.StatusConflict, "It is the last media node. Start another one first: holdfast dev start")
 		return
 	}
-	s.log.Info("killing a media node for a page", "node", node, "remote", r.RemoteAddr)
-	if err := s.parts.Killer.Kill(r.Context(), string(node)); err != nil && !errors.Is(err, context.Canceled) {
-		s.log.Error("media node not killed", "node", node, "error", err)
+	a.deps.Log.Info("killing a media node for a page", "node", node, "remote", r.RemoteAddr)
+	if err := a.deps.Killer.Kill(r.Context(), string(node)); err != nil && !errors.Is(err, context.Canceled) {
+		a.deps.Log.Error("media node not killed", "node", node, "error", err)
 		reply.Text(w, http.StatusInternalServerError, "the node could not be killed")
 		return
 	}

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -38,25 +39,25 @@ type noticeState struct {
 	State messaging.State `json:"state"`
 }
 
-func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
-	grant, err := s.grantOf(r)
+func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) {
+	grant, err := a.grantOf(r)
 	var ask noticeRequest
 	if err == nil {
 		ask, err = readNotice(w, r, grant)
 	}
-	if err == nil && grant.ForCluster() != nil && !s.limits.SendNotice(grant.Identity) {
-		err = errFlood
+	if err == nil && grant.ForCluster() != nil && !a.deps.Limits.SendNotice(grant.Identity) {
+		err = limits.ErrFlood
 	}
 	slices.Sort(ask.To)
 	ask.To = slices.Compact(ask.To)
 	if err == nil && len(ask.To) == 0 {
-		ask.To, err = s.peopleOf(r.Context(), ask.Room)
+		ask.To, err = a.peopleOf(r.Context(), ask.Room)
 	}
 	if err != nil {
 		reply.Refuse(w, err)
 		return
 	}
-	reply.JSON(w, http.StatusOK, map[string][]noticeState{"to": s.notify(r.Context(), grant, ask)})
+	reply.JSON(w, http.StatusOK, map[string][]noticeState{"to": a.notify(r.Context(), grant, ask)})
 }
 
 func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask noticeRequest, err error) {
@@ -77,10 +78,10 @@ func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask
 	return ask, wire.CheckNotice(ask.To, ask.Body)
 }
 
-func (s *Server) peopleOf(ctx context.Context, room ring.RoomID) ([]string, error) {
+func (a *API) peopleOf(ctx context.Context, room ring.RoomID) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimitUsers)
 	defer cancel()
-	found, err := s.parts.Rosters.Roster(ctx, room)
+	found, err := a.deps.Rosters.Roster(ctx, room)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", orchestrator.ErrStoreUnavailable, err)
 	}
@@ -94,7 +95,7 @@ func (s *Server) peopleOf(ctx context.Context, room ring.RoomID) ([]string, erro
 }
 
 // notify returns when all have an answer, or the patience ends.
-func (s *Server) notify(ctx context.Context, grant access.Grant, ask noticeRequest) []noticeState {
+func (a *API) notify(ctx context.Context, grant access.Grant, ask noticeRequest) []noticeState {
 	var mu sync.Mutex // guards the two below
 	states, open := make(map[string]messaging.State), len(ask.To)
 	done := make(chan struct{})
@@ -115,7 +116,7 @@ func (s *Server) notify(ctx context.Context, grant access.Grant, ask noticeReque
 		Stream: "notice-" + rand.Text(), Seq: 1, Kind: string(wire.MessageNotice), Body: ask.Body, Room: string(ask.Room), At: time.Now().UnixMilli(),
 	}
 	for _, user := range ask.To {
-		if err := s.parts.Messages.Submit(sender, messaging.UserID(user), out); err != nil {
+		if err := a.deps.Messages.Submit(sender, messaging.UserID(user), out); err != nil {
 			settle(user, "refused")
 		}
 	}

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"context"
@@ -44,8 +44,8 @@ type drainAnswer struct {
 	Unreachable []ring.NodeID `json:"unreachable"`
 }
 
-func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
-	answer, err := s.drain(r)
+func (a *API) serveDrain(w http.ResponseWriter, r *http.Request) {
+	answer, err := a.drain(r)
 	if err != nil {
 		reply.Refuse(w, err)
 		return
@@ -53,28 +53,29 @@ func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, answer)
 }
 
-func (s *Server) drain(r *http.Request) (drainAnswer, error) {
-	view, id := s.parts.Views.View(), ring.NodeID(chi.URLParam(r, "node"))
+func (a *API) drain(r *http.Request) (drainAnswer, error) {
+	view, id := a.deps.Views.View(), ring.NodeID(chi.URLParam(r, "node"))
 	if r.Method == http.MethodGet {
 		if boot := pin.BootID(r.URL.Query().Get("boot")); boot != "" && view.Nodes[id].Boot != boot && view.Gone[boot] != "" {
 			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []moderation.StayingRoom{}, Unreachable: []ring.NodeID{}}, nil
 		}
 	}
-	node, err := mediaNode(view, id)
+	node, err := MediaNode(view, id)
 	if err != nil {
 		return drainAnswer{}, err
 	}
 	if r.Method == http.MethodGet {
-		return s.drainOf(r.Context(), node), nil
+		return a.drainOf(r.Context(), node), nil
 	}
-	order, err := drainOrder(r, view, node)
+	order, err := DrainOrder(r, view, node)
 	if err != nil {
 		return drainAnswer{}, err
 	}
-	return s.orderDrain(r.Context(), node, order)
+	return a.orderDrain(r.Context(), node, order)
 }
 
-func mediaNode(view *cluster.View, id ring.NodeID) (cluster.Node, error) {
+// MediaNode finds a live media node, or says which ones there are.
+func MediaNode(view *cluster.View, id ring.NodeID) (cluster.Node, error) {
 	node, live := view.Nodes[id]
 	if live {
 		return node, nil
@@ -94,8 +95,8 @@ func joined(names []ring.NodeID) string {
 	return strings.Join(each(names, func(id ring.NodeID) string { return string(id) }), ", ")
 }
 
-// drainOrder refuses what would lead nowhere.
-func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
+// DrainOrder refuses what would lead nowhere.
+func DrainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
 	if r.Method == http.MethodDelete {
 		return control.DrainOrder{Undrain: true}, nil
 	}
@@ -125,14 +126,14 @@ func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control
 	return control.DrainOrder{Deadline: time.Duration(wanted.DeadlineMs) * time.Millisecond, Exit: !wanted.Keep}, nil
 }
 
-func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order control.DrainOrder) (drainAnswer, error) {
+func (a *API) orderDrain(ctx context.Context, node cluster.Node, order control.DrainOrder) (drainAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	order.Boot = node.Boot // gossip may not have told of a restart
-	told, err := s.parts.Pool.Drain(ctx, node.Control, order)
+	told, err := a.deps.Pool.Drain(ctx, node.Control, order)
 	switch {
 	case err != nil:
-		s.log.Warn("drain not ordered", "node", node.ID, "undrain", order.Undrain, "error", err)
+		a.deps.Log.Warn("drain not ordered", "node", node.ID, "undrain", order.Undrain, "error", err)
 		return drainAnswer{}, fault.Sayf(wire.CodeNodeUnreachable,
 			"%s did not take the order at its control port %s: %v. Nothing has changed as far as is known; try again.", node.ID, node.Control, err)
 	case told.GetBoot() != string(node.Boot):
@@ -141,17 +142,17 @@ func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order contro
 	case order.Undrain && !told.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
 		return drainAnswer{}, fault.Sayf(wire.CodeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
-	s.log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
-	answer := s.drainOf(ctx, node)
+	a.deps.Log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
+	answer := a.drainOf(ctx, node)
 	answer.Draining, answer.Rooms, answer.Peers = told.GetDraining(), told.GetRooms(), told.GetPeers()
 	return answer, nil
 }
 
-func (s *Server) drainOf(ctx context.Context, node cluster.Node) drainAnswer {
+func (a *API) drainOf(ctx context.Context, node cluster.Node) drainAnswer {
 	answer := drainAnswer{
 		Node: node.ID, Boot: node.Boot, Draining: node.Draining, Overdue: node.Overdue,
 		Rooms: node.Load.Rooms, Peers: node.Load.Peers,
 	}
-	answer.Staying, answer.Unreachable = s.moderation.Staying(ctx, node.Boot)
+	answer.Staying, answer.Unreachable = a.deps.Moderation.Staying(ctx, node.Boot)
 	return answer
 }

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -12,27 +12,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-type moderationAnswer struct {
+// ModerationAnswer says to whom an act was done.
+type ModerationAnswer struct {
 	Done        []moderation.Moderated `json:"done"`
 	Unreachable []ring.NodeID          `json:"unreachable"`
 }
 
 // serveModeration is a moderator's acts for who runs the room elsewhere.
-func (s *Server) serveModeration(w http.ResponseWriter, r *http.Request) {
-	request, err := s.moderationOf(r)
+func (a *API) serveModeration(w http.ResponseWriter, r *http.Request) {
+	request, err := a.moderationOf(r)
 	if err != nil {
 		reply.Refuse(w, err)
 		return
 	}
-	done, unreachable := s.moderation.ModerateEverywhere(r.Context(), request)
-	reply.JSON(w, statusOf(len(done), unreachable), moderationAnswer{Done: done, Unreachable: unreachable})
+	done, unreachable := a.deps.Moderation.ModerateEverywhere(r.Context(), request)
+	reply.JSON(w, statusOf(len(done), unreachable), ModerationAnswer{Done: done, Unreachable: unreachable})
 }
 
-func (s *Server) moderationOf(r *http.Request) (*control.ModerateRequest, error) {
-	grant, whom, err := s.whomOf(r)
+func (a *API) moderationOf(r *http.Request) (*control.ModerateRequest, error) {
+	grant, whom, err := a.whomOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +42,14 @@ func (s *Server) moderationOf(r *http.Request) (*control.ModerateRequest, error)
 	source := wire.Source(cmp.Or(r.URL.Query().Get("source"), string(wire.SourceMicrophone)))
 	all := whom.Peer == "" && whom.Identity == ""
 	switch {
-	case controlAct(act) == control.Act_ACT_UNSPECIFIED:
+	case translate.ControlAct(act) == control.Act_ACT_UNSPECIFIED:
 		return nil, fmt.Errorf("%w: the act is not mute, ask-unmute, lower-hand, grant or give-up", wire.ErrMalformed)
-	case controlSource(source) == control.Source_SOURCE_UNSPECIFIED:
+	case translate.ControlSource(source) == control.Source_SOURCE_UNSPECIFIED:
 		return nil, fmt.Errorf("%w: source is not microphone, camera, screen or screen-audio", wire.ErrMalformed)
 	case all && act != wire.ActMute && act != wire.ActLowerHand:
-		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom)
 	}
 	return &control.ModerateRequest{
-		Room: string(whom.Room), Act: controlAct(act), Peer: whom.Peer, Identity: whom.Identity, Source: controlSource(source), By: access.ShownName(grant.Name),
+		Room: string(whom.Room), Act: translate.ControlAct(act), Peer: whom.Peer, Identity: whom.Identity, Source: translate.ControlSource(source), By: access.ShownName(grant.Name),
 	}, nil
 }

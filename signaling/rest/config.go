@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"net/http"
@@ -14,6 +14,6 @@ type clientConfig struct {
 	Invite   string `json:"invite,omitempty"`
 }
 
-func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
-	reply.JSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill(), Invite: s.config.InviteURL})
+func (a *API) serveConfig(w http.ResponseWriter, _ *http.Request) {
+	reply.JSON(w, http.StatusOK, clientConfig{Dev: a.deps.Config.Dev, Protocol: wire.Version, Kill: a.mayKill(), Invite: a.deps.Config.InviteURL})
 }

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"cmp"
@@ -46,14 +46,14 @@ type nodesAnswer struct {
 	Settled bool      `json:"settled"`
 }
 
-func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
-	view := s.parts.Views.View()
+func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
+	view := a.deps.Views.View()
 	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
 	for _, n := range slices.Concat(slices.Collect(maps.Values(view.Nodes)), slices.Collect(maps.Values(view.Signaling))) {
-		stalled, _ := s.hub.Stalled(n.Boot)
+		stalled, _ := a.deps.Hub.Stalled(n.Boot)
 		var told, silent []string
-		if s.parts.MediaSockets != nil {
-			told, silent = s.parts.MediaSockets.Told(n.Boot)
+		if a.deps.MediaSockets != nil {
+			told, silent = a.deps.MediaSockets.Told(n.Boot)
 		}
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,

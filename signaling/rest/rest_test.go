@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ import (
 
 // TestRoutesAreDocumented: docs/API.md has each request that a signaling node answers, and no other.
 func TestRoutesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/API.md")
+	doc, err := os.ReadFile("../../docs/API.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func TestRoutesAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	s := &Server{config: Config{Dev: true}, parts: Parts{Killer: &fakeKiller{}}}
+	a := New(Deps{Config: Config{Dev: true}, Killer: struct{ Killer }{}})
 	answered := map[string]bool{}
-	err = chi.Walk(s.routes().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	err = chi.Walk(a.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		route = strings.Replace(route, "/rooms/*", "/rooms/{room}", 1) // a room's name may contain slashes
 		if route != "/*" && route != "/ws" {
 			answered[method+" "+route] = true
@@ -62,9 +62,9 @@ func FuzzEmbeds(f *testing.F) {
 	for _, origin := range []string{"", "null", "https://app.example.org", "https://example.org.evil.com", "://", "https://[::1", "https://app.example.org@evil.com/"} {
 		f.Add(origin)
 	}
-	s := &Server{config: Config{Origins: []string{"*.example.org", "exact.net:8080"}}}
+	a := New(Deps{Config: Config{Origins: []string{"*.example.org", "exact.net:8080"}}})
 	f.Fuzz(func(t *testing.T, origin string) {
-		if !s.embeds(origin) {
+		if !a.embeds(origin) {
 			return
 		}
 		u, err := url.Parse(origin)

@@ -1,4 +1,4 @@
-package signaling
+package rest
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
-// States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
+// States of a RosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
 const (
-	rosterCurrent  = "current"
-	rosterSettling = "settling"
-	rosterUnknown  = "unknown"
+	RosterCurrent  = "current"
+	RosterSettling = "settling"
+	RosterUnknown  = "unknown"
 )
 
 type rosterPerson struct {
@@ -30,7 +31,8 @@ type rosterLeaver struct {
 	LastSeen int64  `json:"lastSeen"`
 }
 
-type rosterAnswer struct {
+// RosterAnswer says who is in a room.
+type RosterAnswer struct {
 	Room   ring.RoomID    `json:"room"`
 	Node   ring.NodeID    `json:"node,omitempty"`
 	State  string         `json:"state"`
@@ -40,8 +42,8 @@ type rosterAnswer struct {
 }
 
 // serveRoster tells everything to who runs the room or sees the cluster, and to others whom they would meet.
-func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
-	grant, err := s.grantOf(r)
+func (a *API) serveRoster(w http.ResponseWriter, r *http.Request) {
+	grant, err := a.grantOf(r)
 	var room ring.RoomID
 	if err == nil {
 		room, err = roomOf(r, "/roster")
@@ -50,8 +52,8 @@ func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 	if err == nil && !runs {
 		_, err = grant.ForRoom(string(room))
 	}
-	if err == nil && grant.ForCluster() != nil && !s.limits.ReadRoster(grant.Identity) {
-		err = errFlood
+	if err == nil && grant.ForCluster() != nil && !a.deps.Limits.ReadRoster(grant.Identity) {
+		err = limits.ErrFlood
 	}
 	if err != nil {
 		reply.Refuse(w, err)
@@ -59,21 +61,21 @@ func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askLimitUsers)
 	defer cancel()
-	answer := s.rosterOf(ctx, room)
+	answer := a.rosterOf(ctx, room)
 	if !runs {
 		answer = answer.forGuests()
 	}
 	reply.JSON(w, http.StatusOK, answer)
 }
 
-func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {
-	answer := rosterAnswer{Room: room, State: rosterUnknown, People: []rosterPerson{}}
-	found, err := s.parts.Rosters.Roster(ctx, room)
+func (a *API) rosterOf(ctx context.Context, room ring.RoomID) RosterAnswer {
+	answer := RosterAnswer{Room: room, State: RosterUnknown, People: []rosterPerson{}}
+	found, err := a.deps.Rosters.Roster(ctx, room)
 	if err != nil {
-		s.log.Debug("a roster is not read", "room", room, "error", err)
+		a.deps.Log.Debug("a roster is not read", "room", room, "error", err)
 		return answer
 	}
-	answer.Node, answer.State, answer.AsOf = found.Pin.Node, s.stateOf(found), found.AsOf.UnixMilli()
+	answer.Node, answer.State, answer.AsOf = found.Pin.Node, a.stateOf(found), found.AsOf.UnixMilli()
 	for _, p := range roster.People(found.Peers) {
 		answer.People = append(answer.People, rosterPerson{
 			Identity: p.Identity, Name: p.Name, Peers: p.Peers, Since: p.Since.UnixMilli(), Hidden: p.Hidden,
@@ -87,31 +89,31 @@ func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {
 
 // stateOf believes a store that may have lost its memory only of owners that wrote since. An owner that gossip takes for dead, or that
 // is not heard here, may have died before it wrote that somebody left.
-func (s *Server) stateOf(found roster.Room) string {
-	view := s.parts.Views.View()
+func (a *API) stateOf(found roster.Room) string {
+	view := a.deps.Views.View()
 	if found.Pin.IsZero() {
 		for _, node := range view.Nodes {
 			if !node.Load.Synced.Has(found.In) {
-				return rosterUnknown
+				return RosterUnknown
 			}
 		}
-		return rosterCurrent
+		return RosterCurrent
 	}
 	owner, lives := view.Nodes[found.Pin.Node]
 	heard := lives && owner.Boot == found.Pin.Boot && !owner.Suspect && !owner.Unreachable
 	if !found.Current || !heard || !owner.Load.Synced.Has(found.In) {
-		return rosterSettling
+		return RosterSettling
 	}
-	return rosterCurrent
+	return RosterCurrent
 }
 
 // forGuests leaves out what the room's people are not told.
-func (a rosterAnswer) forGuests() rosterAnswer {
+func (a RosterAnswer) forGuests() RosterAnswer {
 	people := []rosterPerson{}
 	for _, p := range a.People {
 		if !p.Hidden {
 			people = append(people, rosterPerson{Identity: p.Identity, Name: p.Name, Since: p.Since})
 		}
 	}
-	return rosterAnswer{Room: a.Room, State: a.State, People: people, AsOf: a.AsOf}
+	return RosterAnswer{Room: a.Room, State: a.State, People: people, AsOf: a.AsOf}
 }

@@ -7,6 +7,11 @@
 //
 // A Placer knows where rooms belong; failover tells, by Moved, which nodes are dead. Offers, answers and slots pass through.
 // No other package knows WebSocket.
+//
+// Begin with session.go, the loop of one client; then entry.go, link.go and moving.go, its way into a room, to a media node and to another
+// one. A session owns values with methods of their own: its line, mail, watching, memory, seat and socket. Sessions share a package with the
+// server although both are large: as a package of its own, session would export some fifty errors and thirty other names to the server and
+// to the tests that stand beside it, and would be read no more easily.
 package signaling
 
 import (

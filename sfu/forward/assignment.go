@@ -7,15 +7,19 @@ import (
 )
 
 const (
-	rankShown  = iota
-	rankHeld   // its publisher is expected back
-	rankMuted  // a picture is expected
-	rankHidden // hidden by the page
+	rankShown = iota
+	// The publisher is expected back.
+	rankHeld
+	// The picture is expected back.
+	rankMuted
+	// The page hides the picture.
+	rankHidden
 )
 
 type slotChoice struct {
-	key    trackKey
-	pub    *publication // nil: a held place
+	key trackKey
+	// pub is nil if the place is held for a publisher who is gone.
+	pub    *publication
 	rank   int
 	placed bool
 }
@@ -42,7 +46,8 @@ type assignment struct {
 	ranking *ranking
 	now     time.Time
 
-	shown   []*publication // by slot; nil: nothing
+	// shown is what each slot showed before; nil for nothing.
+	shown   []*publication
 	choices []slotChoice
 	kept    []*publication
 	moved   []*Slot
@@ -306,7 +311,8 @@ func (a *assignment) moveSoundsBesidePictures(sub *subscriber) {
 			key := s.entry.key()
 			a.put(s, to.entry.key(), there)
 			a.put(to, key, here)
-			left-- // the other one came
+			// The sound that stood there came here instead, and is looked at next.
+			left--
 		default:
 			sub.apart = true
 			i++

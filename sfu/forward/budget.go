@@ -18,13 +18,19 @@ type slotDemand struct {
 	slot   *Slot
 	rank   int
 	screen bool
-	layers []layerChoice // lowest first
-	top    int           // wanted
-	held   int           // the target, -1: none of these
-	chosen int           // -1: paused
+	// layers are the choices, lowest first.
+	layers []layerChoice
+	// top is the highest choice that the page wants.
+	top int
+	// held is the choice that is sent now; -1 if it is none of them.
+	held int
+	// chosen is what the slot gets; -1 pauses it.
+	chosen int
 
-	cut           bool // the path does not carry the target
-	limitedByNode bool // by the node's level
+	// cut: the path does not carry the present target any more.
+	cut bool
+	// limitedByNode: the node's level allows less than the path.
+	limitedByNode bool
 }
 
 func (d *slotDemand) cost(rung int) uint64 {

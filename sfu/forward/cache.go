@@ -5,14 +5,18 @@ import (
 )
 
 const (
-	videoCachePackets = 1024 // 2 s at 5 Mbit/s
-	audioCachePackets = 64   // 1.3 s
+	// Two seconds of 5 Mbit/s.
+	videoCachePackets = 1024
+	// 1.3 seconds of sound.
+	audioCachePackets = 64
 	cacheAge          = 1500 * time.Millisecond
 )
 
 type packetCache struct {
-	ring    []*Packet // by extended sequence number; a power of two
-	oldest  uint32    // nothing below it is held
+	// ring is indexed by the low bits of the extended sequence number; its length is a power of two.
+	ring []*Packet
+	// Nothing below oldest is held.
+	oldest  uint32
 	highest uint32
 }
 

@@ -14,7 +14,8 @@ const (
 )
 
 type frameGatherer struct {
-	layers []*Layer // longest wait first
+	// layers are those with an unfinished frame, the longest wait first.
+	layers []*Layer
 	timer  *time.Timer
 }
 

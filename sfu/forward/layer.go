@@ -14,11 +14,14 @@ import (
 
 // Codec is one of a negotiated m-line.
 type Codec struct {
-	MimeType       string // "video/VP8", in any case
-	Fmtp           string // a=fmtp
-	ClockRate      uint32 // Hz
-	PayloadType    uint8
-	RTXPayloadType uint8 // of slots; 0: no RTX
+	// MimeType is as in SDP, for example "video/VP8", in any case.
+	MimeType string
+	// Fmtp is the value of a=fmtp.
+	Fmtp        string
+	ClockRate   uint32 // Hz
+	PayloadType uint8
+	// RTXPayloadType is read of slots only; 0 is no RTX.
+	RTXPayloadType uint8
 }
 
 // PassedExtensions are the negotiated ids of header extensions that are passed on; 0 is none. An index means the same extension for
@@ -30,9 +33,12 @@ type LayerConfig struct {
 	Peer   PeerID
 	Source Source
 	Kind   Kind
-	RID    string // or empty
-	SSRC   uint32 // for logs
-	Codec  Codec  // others are ignored
+	// RID is empty without simulcast.
+	RID string
+	// SSRC is for logs only.
+	SSRC uint32
+	// Codec is the negotiated one. Packets of other payload types are refused.
+	Codec Codec
 
 	// REDPayloadType is of RFC 2198; 0: none.
 	REDPayloadType uint8
@@ -47,7 +53,8 @@ type LayerConfig struct {
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
 	SendPLI func()
 
-	Gone func() bool // see RemovePeer; may be nil
+	// Gone is explained at Room.RemovePeer; it may be nil.
+	Gone func() bool
 }
 
 // A browser short of bandwidth stops its highest layer; viewers then get another.
@@ -60,28 +67,38 @@ type Layer struct {
 	codec parse.Codec
 	ids   parse.ExtensionIDs
 
-	descriptors descriptor.Reader // of Push
+	// descriptors belong to the goroutine that calls Push.
+	descriptors descriptor.Reader
 
 	// The room's loop owns the fields below.
-	number    uint64
-	format    string
-	closed    bool
-	tracker   renumber.Tracker
-	cache     packetCache
-	clock     rtptime.StreamClock
-	peer      *rtptime.PeerClock // the publisher's; nil before takeLayer
-	timeline  rtptime.Timeline   // of sound
-	transit   rtptime.Transit    // of pictures
-	requests  keyframeRequests
-	lastHeard time.Time // with media
-	height    int       // of a keyframe, 0 unknown
-	slots     []*Slot   // also those waiting for its keyframe
-	frame     []*Packet // of an unfinished frame
-	rate      rateMeter
-	upper     [parse.MaxTemporal]rateMeter // above the lowest temporal layer
+	number  uint64
+	format  string
+	closed  bool
+	tracker renumber.Tracker
+	cache   packetCache
+	clock   rtptime.StreamClock
+	// peer is the publisher's clock; nil before takeLayer.
+	peer *rtptime.PeerClock
+	// timeline corrects sound.
+	timeline rtptime.Timeline
+	// transit measures the delay of pictures.
+	transit  rtptime.Transit
+	requests keyframeRequests
+	// lastHeard is when the last packet with media came.
+	lastHeard time.Time
+	// height is that of the last keyframe; 0 is unknown.
+	height int
+	// slots are those that show the layer, and those that wait for its keyframe.
+	slots []*Slot
+	// frame has the packets of an unfinished frame.
+	frame []*Packet
+	rate  rateMeter
+	// upper are the rates of the temporal layers above the lowest.
+	upper     [parse.MaxTemporal]rateMeter
 	described description
 
-	shunnedUntil time.Time // it made no keyframe
+	// shunnedUntil passes the layer over, because it made no keyframe.
+	shunnedUntil time.Time
 	packets      uint64
 	keyframe     parse.KeyframeStarts
 }
@@ -174,7 +191,8 @@ func (l *Layer) receive(p *Packet) bool {
 		}
 		l.lastHeard = p.arrived
 	}
-	l.rate.add(p.length - p.redundancy.Newest) // Narrow paths get no redundancy.
+	// The rate is for budgets, and narrow paths get no redundancy.
+	l.rate.add(p.length - p.redundancy.Newest)
 	changed := p.described && l.described.receive(p, sequence == l.tracker.Highest)
 	if t := p.picture.Temporal; t > 0 {
 		l.upper[t-1].add(p.length)

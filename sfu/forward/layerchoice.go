@@ -9,8 +9,9 @@ import (
 )
 
 type layerChoice struct {
-	rid           string
-	height        int // 0 unknown
+	rid string
+	// height is 0 if it is unknown.
+	height        int
 	alive         bool
 	bits          uint64 // a second
 	layer         *Layer

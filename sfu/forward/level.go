@@ -28,8 +28,10 @@ const (
 // Demand is in bits per second on the wire.
 type Demand struct {
 	Sound uint64
-	Steps [Levels]uint64 // what each level adds
-	Aimed uint64         // sound and the steps let through
+	// Steps are what each level adds.
+	Steps [Levels]uint64
+	// Aimed is sound and the steps that the present level lets through.
+	Aimed uint64
 	// Guessed is let through of unmeasured layers; Steps and Aimed lack it.
 	Guessed uint64
 }

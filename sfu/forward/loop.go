@@ -150,8 +150,10 @@ const (
 // them.
 type backlog struct {
 	queue []*Packet
-	since time.Time     // zero: the loop is not behind
-	more  chan struct{} // has a token while the queue is not empty
+	// since is zero while the loop is not behind.
+	since time.Time
+	// more has a token while the queue is not empty.
+	more chan struct{}
 }
 
 func newBacklog() backlog { return backlog{more: make(chan struct{}, 1)} }
@@ -162,7 +164,8 @@ func (r *Room) catchUp(p *Packet) {
 	if b.since.IsZero() {
 		b.since = time.Now()
 	}
-	defer func() { // a packet may panic
+	// Deferred, because a packet may panic.
+	defer func() {
 		if len(b.queue) == 0 {
 			b.since = time.Time{}
 			return
@@ -219,7 +222,8 @@ func (r *Room) handleUnlessOld(p *Packet, old time.Duration) {
 	r.handling = l
 	r.stats.late.Add(1)
 	if !l.closed && l.receive(p) && l.cfg.Kind == KindVideo {
-		for _, s := range slices.Backward(l.slots) { // stop takes s out
+		// Backward, because stopForwarding takes s out of the list.
+		for _, s := range slices.Backward(l.slots) {
 			if s.current == l {
 				s.stopForwarding()
 			}
@@ -274,7 +278,8 @@ func (r *Room) forwardOverdueFrames(now time.Time) {
 
 func (r *Room) releasePaced(now time.Time) {
 	h := &r.pacing
-	h.timer.Reset(paceTick) // first: a packet may panic
+	// The timer is set first, because a packet may panic.
+	h.timer.Reset(paceTick)
 	for _, sub := range h.subs {
 		sub.releasePaced(now, &r.handling)
 	}
@@ -308,7 +313,8 @@ func (r *Room) tick(now time.Time) {
 		r.measuredAt = now
 		r.reportStarvation(now)
 		r.compareCodecs(now)
-		r.changed.layers = true // layers may be silent, or back
+		// Layers may have fallen silent or come back.
+		r.changed.layers = true
 	}
 	r.inBatch(func() {
 		if measures {

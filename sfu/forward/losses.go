@@ -14,7 +14,8 @@ const (
 type losses struct {
 	asked [lossyPackets]time.Time
 	next  int
-	until time.Time // lossy until then
+	// The path counts as lossy until then.
+	until time.Time
 }
 
 func (l *losses) note(now time.Time) {
@@ -37,7 +38,8 @@ const (
 	retransmitFullBytes = 1200
 
 	// An earlier request cannot know of the last copy.
-	resendAfter      = 100 * time.Millisecond // round trip unknown
+	// resendAfter is for an unknown round trip.
+	resendAfter      = 100 * time.Millisecond
 	leastResendAfter = 30 * time.Millisecond
 	mostResendAfter  = 300 * time.Millisecond
 )

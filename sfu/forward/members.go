@@ -9,9 +9,11 @@ import (
 
 // members are the publishers and subscribers of a room, and the layers that are published. The room's loop owns them.
 type members struct {
-	layers       map[uint64]*Layer // by number
-	lastNumber   uint64
-	publications []*publication // in the order of arrival
+	// layers are by the number that the segments of a slot's stream refer to.
+	layers     map[uint64]*Layer
+	lastNumber uint64
+	// publications are in the order of arrival.
+	publications []*publication
 	sources      map[trackKey]*publication
 	subscribers  map[PeerID]*subscriber
 	clocks       map[PeerID]*rtptime.PeerClock

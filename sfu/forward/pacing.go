@@ -9,7 +9,8 @@ const (
 	// So that a low guess shows and keyframes end.
 	paceFactor = 1.5
 	paceTick   = 5 * time.Millisecond
-	paceBurst  = 2400 // bytes: two packets
+	// paceBurst is two packets, in bytes.
+	paceBurst = 2400
 	// Past these bounds packets leave at once.
 	pacePackets = 512
 	paceWait    = 400 * time.Millisecond
@@ -34,6 +35,7 @@ type paced struct {
 
 type pacer struct {
 	queue []paced
-	bytes float64 // may leave now; below 0 after a longer packet
+	// bytes may leave now. It is below 0 after a packet that was longer than what could leave.
+	bytes float64
 	at    time.Time
 }

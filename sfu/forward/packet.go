@@ -20,15 +20,18 @@ type Packet struct {
 	// One goroutine owns a packet until Push, then the loop: no atomics.
 	references int32
 
-	layer      *Layer
-	arrived    time.Time
-	header     parse.Header
-	picture    parse.Picture
-	frame      descriptor.Frame
-	described  bool   // by a dependency descriptor
-	sequence   uint32 // extended, set by the loop
+	layer   *Layer
+	arrived time.Time
+	header  parse.Header
+	picture parse.Picture
+	frame   descriptor.Frame
+	// described: the packet has a dependency descriptor, which filled frame.
+	described bool
+	// sequence is extended; the loop sets it.
+	sequence   uint32
 	redundancy parse.Redundancy
-	padding    uint8 // set by the loop
+	// padding is set by the loop.
+	padding uint8
 }
 
 // Buffer is to be read into.

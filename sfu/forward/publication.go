@@ -26,9 +26,10 @@ func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.S
 
 // publication is one source of one peer.
 type publication struct {
-	key    trackKey
-	kind   Kind
-	layers []*Layer // none: muted before it began, or gone
+	key  trackKey
+	kind Kind
+	// layers is empty if the source was muted before it began, or is gone.
+	layers []*Layer
 	muted  bool
 	gone   bool
 
@@ -39,12 +40,14 @@ type publication struct {
 	present, chosen uint64
 	choice          int
 
-	lacked   bool
-	lackTold time.Time // when the publisher was told
+	lacked bool
+	// lackTold is when the publisher was last told.
+	lackTold time.Time
 
-	round  uint64
-	rungs  []layerChoice
-	whole  []layerChoice // with all temporal layers
+	round uint64
+	rungs []layerChoice
+	// whole are the choices with all temporal layers.
+	whole  []layerChoice
 	levels []int
 }
 

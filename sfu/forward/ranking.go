@@ -7,10 +7,14 @@ import (
 )
 
 type ranking struct {
-	arrived  []*publication // with layers, by arrival
-	shared   []*publication // not muted
-	spoken   []*publication // contenders by speaking, best first
-	speaking int            // in spoken
+	// arrived are all that have layers, in the order of arrival.
+	arrived []*publication
+	// shared are screens and their sound, without the muted.
+	shared []*publication
+	// spoken are those that compete for slots by speaking, best first.
+	spoken []*publication
+	// speaking is how many of spoken speak now.
+	speaking int
 }
 
 func (k *ranking) add(p *publication) {

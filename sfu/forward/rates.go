@@ -12,10 +12,13 @@ const assumedBits = 4
 
 type rateMeter struct {
 	bytes uint64
-	bits  float64 // per second, smoothed
-	begun bool    // the next measurement covers a whole interval
+	// bits is per second, smoothed.
+	bits float64
+	// begun: the next measurement covers a whole interval.
+	begun bool
 	known bool
-	young float64 // weight; the first few count alike
+	// young is the weight of the last measurement. The first few count alike.
+	young float64
 }
 
 func (m *rateMeter) add(packetBytes int) {
@@ -27,7 +30,8 @@ func (m *rateMeter) add(packetBytes int) {
 func (m *rateMeter) measure(elapsed time.Duration) {
 	const weight = 0.25
 	if elapsed <= 0 || elapsed > 10*measureInterval {
-		m.bytes = 0 // after a sleep
+		// The process slept, so that the interval means nothing.
+		m.bytes = 0
 		return
 	}
 	bits := float64(m.bytes*8) / elapsed.Seconds()
@@ -50,7 +54,8 @@ type description struct {
 	structure *descriptor.Structure
 	active    uint32
 	rates     []rateMeter
-	arranged  time.Time // last chosen at once
+	// arranged is when layers were last chosen without waiting for a tick.
+	arranged time.Time
 }
 
 // newest: no later packet came.

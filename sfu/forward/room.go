@@ -29,14 +29,18 @@ type Config struct {
 	OnStarved func(Starved)
 	// OnBroken is told of a peer dropped after a panic.
 	OnBroken func(PeerID)
-	Panics   *panics.Guard // nil: the room's own
+	// Panics counts caught panics; nil for a counter of the room's own.
+	Panics *panics.Guard
 
 	// Batchers are indexed by Shard; several use several cores. Without any, each packet is written alone.
 	Batchers []Batcher
 
-	QueuePackets   int           // default 1024
-	MinPLIInterval time.Duration // for each layer; default 320 ms
-	HoldTable      time.Duration // see SetTable; default 15 s
+	// QueuePackets is how many packets wait for the loop; 1024 by default.
+	QueuePackets int
+	// MinPLIInterval is the least time between requests for keyframes of one layer; 320 ms by default.
+	MinPLIInterval time.Duration
+	// HoldTable is explained at Room.SetTable; 15 s by default.
+	HoldTable time.Duration
 }
 
 const (
@@ -215,7 +219,8 @@ func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 // SetBudget says what the peer's transport carries, 0 for no limit. It does not block.
 func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
 	r.shared.setBudget(peer, bitsPerSecond)
-	r.try(r.takeBudgets) // else at the next tick
+	// A busy loop takes it at its next tick.
+	r.try(r.takeBudgets)
 }
 
 // SetRoundTrip bounds how often a packet is sent again; 0: unknown. It may be lost.
@@ -283,7 +288,8 @@ func (r *Room) Level() Level { return Level(r.level.Load()) }
 // SetLevel does not block.
 func (r *Room) SetLevel(level Level) {
 	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.changed.layers, r.viewersWait = true, true }) // a busy loop looks soon anyway
+		// A busy loop sees the level at its next tick.
+		r.try(func() { r.changed.layers, r.viewersWait = true, true })
 	}
 }
 

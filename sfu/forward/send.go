@@ -185,11 +185,13 @@ func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadT
 		// First: a long one decides the form of all.
 		described := p.buffer[at.At : at.At+at.Length]
 		binary.BigEndian.PutUint16(described[1:], out.Frame)
-		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // never refused: ids are 1 to 14, lengths 1 to 255
+		// It is never refused: ids are 1 to 14, lengths 1 to 255.
+		_ = s.header.SetExtension(s.cfg.DescriptorID, described)
 	}
 	for i, id := range s.cfg.Passed {
 		if at := p.header.Passed[i]; id != 0 && at.Length > 0 {
-			_ = s.header.SetExtension(id, p.buffer[at.At:at.At+at.Length]) // never refused: lengths are 1 to 16
+			// It is never refused: lengths are 1 to 16.
+			_ = s.header.SetExtension(id, p.buffer[at.At:at.At+at.Length])
 		}
 	}
 }
@@ -245,7 +247,8 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 		return
 	}
 	if s.asked.IsZero() {
-		s.asked = now.Add(-time.Hour) // so that no time is 0
+		// The origin lies before now, so that no time is 0.
+		s.asked = now.Add(-time.Hour)
 	}
 	at := uint32(now.Sub(s.asked).Milliseconds())
 	sub := s.room.members.subscriber(s.cfg.Peer)
@@ -302,8 +305,10 @@ func (s *Slot) resend(p *Packet, from renumber.Origin, sequence uint16) bool {
 
 const (
 	reportInterval = time.Second
-	firstReport    = 200 * time.Millisecond // for lip-sync
-	maxNames       = 31                     // RTCP's limit
+	// The first report comes early, because receivers need it to play sound and picture in step.
+	firstReport = 200 * time.Millisecond
+	// RTCP allows so many names in one packet.
+	maxNames = 31
 )
 
 type slotReport struct {

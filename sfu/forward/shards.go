@@ -12,9 +12,11 @@ type shards struct {
 	batchers []Batcher
 	pool     *sync.Pool
 
-	slots  [][]*Slot // they show the layer: writing changes nothing of the room
+	// slots already show the layer, so that writing to them changes nothing of the room.
+	slots  [][]*Slot
 	copies [][]*Packet
-	faults []any // panics
+	// faults are the panics of the parts.
+	faults []any
 }
 
 func newShards(batchers []Batcher, pool *sync.Pool) shards {

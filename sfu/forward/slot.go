@@ -31,22 +31,27 @@ type Path interface {
 
 // SlotConfig describes one receiving m-line.
 type SlotConfig struct {
-	Peer    PeerID
-	Mid     string
-	Kind    Kind
-	Stream  string // may be empty
-	Writer  PacketWriter
-	Shard   int // of Writer's Batcher; one for all slots of a transport
-	SSRC    uint32
-	RTXSSRC uint32  // 0: no RTX
-	Codecs  []Codec // negotiated; others are not shown
+	Peer PeerID
+	Mid  string
+	Kind Kind
+	// Stream is the MediaStream that the receiver puts the track into; it may be empty.
+	Stream string
+	Writer PacketWriter
+	// Shard is the index of Writer's Batcher. All slots of a transport have the same one.
+	Shard int
+	SSRC  uint32
+	// RTXSSRC is 0 without RTX.
+	RTXSSRC uint32
+	// Codecs are the negotiated ones. Layers of other codecs are not shown.
+	Codecs []Codec
 
 	// Path numbers packets in the extension TransportSequenceID, 1 to 14; nil: no numbers. A transport's slots share
 	// it.
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
-	DescriptorID        uint8 // 0: none
+	// DescriptorID is 0 if the dependency descriptor was not negotiated.
+	DescriptorID uint8
 
 	// Repeat sends a packet of SSRC again, byte for byte, without RTX; 0: forgotten. Nil: never.
 	Repeat func(sequence uint16) (int, error)
@@ -54,7 +59,8 @@ type SlotConfig struct {
 	// WriteRTCP runs on the room's loop and must not block.
 	WriteRTCP func([]rtcp.Packet) error
 
-	Gone func() bool // see RemovePeer; may be nil
+	// Gone is explained at Room.RemovePeer; it may be nil.
+	Gone func() bool
 }
 
 // Packets that a NACK can find: powers of two.
@@ -69,35 +75,47 @@ type Slot struct {
 	cfg  SlotConfig
 
 	// The loop owns the fields below.
-	sub             *subscriber
-	beside          *Slot // of the other kind in its stream
-	closed          bool
-	ready           bool
-	entry           Entry
-	paused          bool      // by the budget
-	limitedByNode   bool      // by the node's level
-	affordableSince time.Time // since when the budget allows more
+	sub *subscriber
+	// beside is the slot of the other kind in the same stream.
+	beside *Slot
+	closed bool
+	ready  bool
+	entry  Entry
+	// paused: the budget has nothing for the slot.
+	paused bool
+	// limitedByNode: the node's level allows less than the path.
+	limitedByNode bool
+	// affordableSince is since when the budget allows more than is sent.
+	affordableSince time.Time
 	target          *Layer
-	source          *publication // nil: see Room.shown
-	moved           bool         // entry changed after target and table
-	position        int
-	wanted          wish
-	formats         []string
-	current         *Layer // not target until its keyframe
-	payload         renumber.PayloadTypes
+	// source caches what entry names; see members.shown.
+	source *publication
+	// moved: entry changed after the target was chosen and the table was stored.
+	moved    bool
+	position int
+	wanted   wish
+	formats  []string
+	// current is what is sent; it becomes target at target's keyframe.
+	current *Layer
+	payload renumber.PayloadTypes
 
-	rewriter       renumber.Rewriter
-	temporal       layerfilter.Temporal
-	spatial        uint8                // the highest wanted, or allSpatial
-	targeting      *layerfilter.Targets // nil before the first described layer
-	newest         time.Time            // sampling time, by Room.wall
-	newestArrived  time.Time
-	header         rtp.Header
-	transport      [2]byte
-	rtxSequence    uint16
-	budget         retransmitBudget
-	asked          time.Time // origin of rewriter's milliseconds
-	keyframesAsked uint64    // by the subscriber
+	rewriter renumber.Rewriter
+	temporal layerfilter.Temporal
+	// spatial is the highest wanted spatial layer, or AllSpatial.
+	spatial uint8
+	// targeting is nil before the first layer with descriptors.
+	targeting *layerfilter.Targets
+	// newest is when the newest packet was sampled, by Room.wall.
+	newest        time.Time
+	newestArrived time.Time
+	header        rtp.Header
+	transport     [2]byte
+	rtxSequence   uint16
+	budget        retransmitBudget
+	// asked is the origin of the milliseconds that the rewriter keeps.
+	asked time.Time
+	// keyframesAsked counts the subscriber's requests.
+	keyframesAsked uint64
 	askedAt        time.Time
 	keyframes      uint64
 	keyframeAt     time.Time
@@ -240,7 +258,8 @@ func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 	if cut {
 		s.rewriter.Forget()
 	}
-	if !c.layer.keyframe.At.Equal(now) { // else it is at hand
+	// A keyframe that arrives now is forwarded anyway.
+	if !c.layer.keyframe.At.Equal(now) {
 		c.layer.requestKeyframe(s.sub, now)
 	}
 }

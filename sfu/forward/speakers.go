@@ -10,15 +10,19 @@ import (
 const (
 	speakersInterval = 300 * time.Millisecond
 
-	speakFrom  = 127 - 50               // speaking begins; 127 - level of RFC 6464
-	speakUntil = 127 - 58               // and ends
-	speakHold  = 700 * time.Millisecond // a pause between words
-	swapMargin = 6                      // dB by which a louder one overtakes
+	// Speaking begins at speakFrom and ends below speakUntil. Both are 127 minus a level of RFC 6464.
+	speakFrom  = 127 - 50
+	speakUntil = 127 - 58
+	// speakHold bridges pauses between words.
+	speakHold = 700 * time.Millisecond
+	// swapMargin is how many dB louder somebody must be to overtake.
+	swapMargin = 6
 
 	attack  = 60 * time.Millisecond
 	release = 300 * time.Millisecond
 
-	levelStep = 0.05 // smaller changes are not told
+	// Smaller changes than levelStep are not told.
+	levelStep = 0.05
 
 	maxSpeakers = 16
 )
@@ -31,11 +35,14 @@ type speakerTracker struct {
 }
 
 type voice struct {
-	loudness  float64 // smoothed, 0 (silence) to 127
-	at        time.Time
-	speaking  bool
-	lastLoud  time.Time // above speakUntil
-	lastSpoke time.Time // ranks the silent
+	// loudness is smoothed, from 0 (silence) to 127.
+	loudness float64
+	at       time.Time
+	speaking bool
+	// lastLoud is when loudness was last above speakUntil.
+	lastLoud time.Time
+	// lastSpoke ranks those who are silent.
+	lastSpoke time.Time
 	muted     bool
 }
 

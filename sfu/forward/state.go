@@ -8,12 +8,16 @@ import (
 // SlotState counts since AddSlot.
 type SlotState struct {
 	Entry
-	Ready          bool
-	Waits          string // empty: for nothing
-	Target, Sent   string // RIDs; empty: none
-	PacketsIn      uint64 // of the target
-	PacketsOut     uint64
-	KeyframesAsked uint64 // by the subscriber
+	Ready bool
+	// Waits says what the slot waits for; empty for nothing.
+	Waits string
+	// Target and Sent are RIDs; empty for none.
+	Target, Sent string
+	// PacketsIn counts the target's packets.
+	PacketsIn  uint64
+	PacketsOut uint64
+	// KeyframesAsked counts the subscriber's requests.
+	KeyframesAsked uint64
 	AskedAt        time.Time
 	KeyframesSent  uint64
 	SentAt         time.Time
@@ -21,15 +25,17 @@ type SlotState struct {
 
 // LayerState counts since AddLayer.
 type LayerState struct {
-	Source         Source
-	RID            string
-	SSRC           uint32
-	Muted          bool
-	PacketsIn      uint64
-	HeardAt        time.Time
-	BitsPerSecond  uint64 // without redundancy
-	Height         int
-	KeyframesAsked uint64 // of the publisher
+	Source    Source
+	RID       string
+	SSRC      uint32
+	Muted     bool
+	PacketsIn uint64
+	HeardAt   time.Time
+	// BitsPerSecond is without redundancy.
+	BitsPerSecond uint64
+	Height        int
+	// KeyframesAsked counts the requests to the publisher.
+	KeyframesAsked uint64
 	AskedAt        time.Time
 	KeyframesSeen  uint64
 	SeenAt         time.Time
@@ -37,17 +43,20 @@ type LayerState struct {
 
 // PeerState is a peer's slots and layers.
 type PeerState struct {
-	BudgetBitsPerSecond uint64 // 0: unlimited
-	ShortBitsPerSecond  uint64 // rate without a budget; 0: the budget suffices
-	Slots               []SlotState
-	Layers              []LayerState
+	// BudgetBitsPerSecond is 0 without a limit.
+	BudgetBitsPerSecond uint64
+	// ShortBitsPerSecond is the rate that would be sent without a budget; 0 if the budget suffices.
+	ShortBitsPerSecond uint64
+	Slots              []SlotState
+	Layers             []LayerState
 }
 
 // States waits for the loop; nil once that has ended.
 func (r *Room) States() map[PeerID]PeerState {
 	told := make(chan map[PeerID]PeerState, 1)
 	r.post(func() {
-		defer close(told) // also after a panic
+		// The channel is closed even if states panics.
+		defer close(told)
 		told <- r.states(time.Now())
 	})
 	select {

@@ -10,7 +10,8 @@ type Stats struct {
 	PacketsForwarded uint64
 	Retransmitted    uint64
 	RetransmitMisses uint64
-	KeyframeRequests uint64 // PLIs sent
+	// KeyframeRequests counts the PLIs that were sent.
+	KeyframeRequests uint64
 	ProbePackets     uint64
 	EgressPackets    uint64
 	EgressBytes      uint64
@@ -19,10 +20,14 @@ type Stats struct {
 
 // Drops counts packets that should have been forwarded.
 type Drops struct {
-	QueueFull uint64 // incoming packets
-	Late      uint64 // incoming packets, while the loop is behind
-	Write     uint64 // except on closed transports
-	Malformed uint64 // also of payload types that their layer does not have
+	// QueueFull counts incoming packets.
+	QueueFull uint64
+	// Late counts incoming packets that were left out because the loop was behind.
+	Late uint64
+	// Write does not count writes to closed transports.
+	Write uint64
+	// Malformed also counts packets of payload types that their layer does not have.
+	Malformed uint64
 }
 
 // Total adds up all reasons.
@@ -36,7 +41,8 @@ type counters struct {
 
 type shardCounters struct {
 	forwarded, egressPackets, egressBytes atomic.Uint64
-	_                                     [40]byte // keeps two cores off a cache line
+	// The padding keeps two cores off one cache line.
+	_ [40]byte
 }
 
 func newCounters(shards int) counters { return counters{shards: make([]shardCounters, max(shards, 1))} }

@@ -14,18 +14,23 @@ type subscriber struct {
 	wants   []Want
 	hasView bool
 	changed bool
-	apart   bool // hears a speaker in another stream than it sees
-	moved   bool // differs from what was told
+	// apart: a speaker is heard in another stream than seen.
+	apart bool
+	// moved: what the slots show differs from what was told.
+	moved bool
 
 	sounds, pictures group
 
-	budget uint64 // bits per second, 0: unlimited
+	// budget is in bits per second; 0 is unlimited.
+	budget uint64
 	pace   pacer
-	short  uint64 // bits per second without a budget; 0: the budget suffices
+	// short is the rate, in bits per second, that would be sent without a budget; 0 if the budget suffices.
+	short uint64
 
 	lacks []Lack
 
-	roundTrip time.Duration // 0: unknown
+	// roundTrip is 0 while it is unknown.
+	roundTrip time.Duration
 
 	asks map[trackKey]keyframeBudget
 
@@ -36,8 +41,9 @@ type subscriber struct {
 }
 
 type group struct {
-	slots  []*Slot
-	scarce bool // more candidates than slots
+	slots []*Slot
+	// scarce: there are more candidates than slots.
+	scarce bool
 }
 
 func (sub *subscriber) group(kind Kind) *group {
@@ -113,11 +119,13 @@ func (sub *subscriber) slotBesidePicture(e Entry) *Slot {
 const (
 	keyframeBurst = 6
 	keyframeEvery = 3 * time.Second
-	keyframeKinds = 256 // pictures of which a viewer's requests are counted, before those counted long ago are forgotten
+	// keyframeKinds is of how many pictures a subscriber's requests are counted before old counts are forgotten.
+	keyframeKinds = 256
 )
 
 type keyframeBudget struct {
-	spent time.Duration // keyframeEvery for each
+	// spent is keyframeEvery for each request, less the time since.
+	spent time.Duration
 	at    time.Time
 }
 

@@ -44,29 +44,33 @@ type Entry struct {
 	Kind   Kind
 	Peer   PeerID
 	Source Source
-	Paused bool // by the budget
+	// Paused: the budget has nothing for this picture.
+	Paused bool
 }
 
 // Want is one picture of a page; 0 x 0 is hidden.
 type Want struct {
-	Peer          PeerID
-	Source        Source
-	Width, Height int // device pixels
+	Peer   PeerID
+	Source Source
+	// In device pixels.
+	Width, Height int
 }
 
 func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }
 
 // Speaker is somebody who speaks now.
 type Speaker struct {
-	Peer  PeerID
-	Level float64 // 0 (silence) to 1
+	Peer PeerID
+	// Level is from 0 (silence) to 1.
+	Level float64
 }
 
 // Lack is a picture whose codec a subscriber lacks.
 type Lack struct {
 	Peer   PeerID
 	Source Source
-	Codec  string // "H264"
+	// Codec is its name without the kind, for example "H264".
+	Codec string
 }
 
 // Starved is a ready slot without a picture, or a subscriber that can have none.
@@ -75,6 +79,8 @@ type Starved struct {
 	Mid        string
 	Publisher  PeerID
 	Source     Source
-	Heard      bool // packets come, but no keyframe
-	LacksCodec bool // not negotiated; Mid is empty
+	// Heard: packets come, but no keyframe.
+	Heard bool
+	// LacksCodec: the subscriber did not negotiate the codec. Mid is empty then.
+	LacksCodec bool
 }

@@ -75,7 +75,7 @@ func (a *assignment) hasSpeakerWithoutSlot(sub *subscriber, kind Kind) bool {
 	})
 }
 
-// scarce: more candidates than slots.
+// assignKind chooses publications for the slots of a kind and puts them there. scarce: there are more candidates than slots.
 func (a *assignment) assignKind(kind Kind) (scarce bool) {
 	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.mark()
 	for _, s := range a.slots {
@@ -110,7 +110,7 @@ func (a *assignment) eligible(p *publication) bool {
 	return p.key.peer != a.sub.peer && a.slots[0].canReceive(p.layers[0])
 }
 
-// chooseSounds shows everybody while they fit. Else screens have up to half of the slots, and a speaker replaces whoever was
+// chooseSounds chooses everybody while they fit. Else the sound of screens has up to half of the slots, and a speaker replaces whoever was
 // silent longest.
 func (a *assignment) chooseSounds(scarce bool) {
 	if scarce {
@@ -147,7 +147,7 @@ func (a *assignment) choosePictures() {
 	a.chooseArrived(false)
 }
 
-// chooseShared chooses up to n screens, or their sound: those in slots, then by arrival.
+// chooseShared chooses up to n screens, or their sound: first those that slots show, then the others by arrival.
 func (a *assignment) chooseShared(n int) {
 	present := a.mark()
 	for _, p := range a.shown {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// A step up needs this margin: a step back costs two keyframes.
+	// A step up must fit with this margin for raiseAfter, because a step back costs two keyframes. From nothing it needs less.
 	raiseMargin  = 1.15
 	returnMargin = 1.05
 	raiseAfter   = time.Second
@@ -41,7 +41,8 @@ func (d *slotDemand) cost(rung int) uint64 {
 	return bits
 }
 
-// fitBudget spends what sound leaves of the budget. It returns the rate of everything; 0: that fits.
+// fitBudget spends what sound leaves of the budget. It returns the rate of everything that is wanted, with the margin of a step up, or 0 if
+// all of it is sent.
 func fitBudget(demands []slotDemand, budget, audio uint64, now time.Time) (short uint64) {
 	spendBudget(demands, budget-min(budget, audio))
 	all, limited := audio, false
@@ -59,7 +60,7 @@ func fitBudget(demands []slotDemand, budget, audio uint64, now time.Time) (short
 	return uint64(float64(all) * raiseMargin)
 }
 
-// delayRaise takes back a step up that fits only since recently.
+// delayRaise takes back a step up that has not fit for long enough.
 func (d *slotDemand) delayRaise(now time.Time) {
 	s := d.slot
 	switch {
@@ -84,8 +85,8 @@ func raiseDelay(held int) time.Duration {
 	return raiseAfter
 }
 
-// spendBudget buys the lowest layers in the page's order, then screens, then each next layer of all cameras. A step that
-// does not fit is passed over.
+// spendBudget buys the lowest layers in the page's order, then the higher layers of screens, then each next layer of all cameras. It passes
+// over a step that does not fit.
 func spendBudget(demands []slotDemand, budget uint64) {
 	slices.SortStableFunc(demands, func(a, b slotDemand) int { return cmp.Compare(a.rank, b.rank) })
 	highest := 0

@@ -27,7 +27,7 @@ func newPacketCache(kind Kind) packetCache {
 	return packetCache{ring: make([]*Packet, audioCachePackets)}
 }
 
-// put takes a reference. False: a duplicate, or older than the ring.
+// put keeps a packet and takes a reference to it. It returns false for a duplicate, and for a packet that is older than the ring.
 func (c *packetCache) put(p *Packet) bool {
 	size := uint32(len(c.ring))
 	switch {
@@ -62,7 +62,7 @@ func (c *packetCache) drop(sequence uint32) {
 	}
 }
 
-// get gives the caller no reference.
+// get returns nil if the packet is not held. The caller gets no reference.
 func (c *packetCache) get(sequence uint32) *Packet {
 	p := c.ring[sequence&uint32(len(c.ring)-1)]
 	if p == nil || p.sequence != sequence {

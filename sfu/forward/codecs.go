@@ -17,7 +17,7 @@ type codecComparison struct {
 	lacked []*publication
 }
 
-// The publisher of a picture that somebody lacks may have another codec.
+// compareCodecs tells of pictures whose codec a subscriber lacks, because their publisher may have another codec.
 func (r *Room) compareCodecs(now time.Time) {
 	list := r.assignment.pictures.arrived
 	for range min(comparedPerRound, len(list)) {

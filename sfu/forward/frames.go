@@ -5,11 +5,11 @@ import (
 )
 
 const (
-	// How long packets wait for their frame's last one.
+	// frameWait is how long packets wait for the last packet of their frame.
 	frameWait = 3 * time.Millisecond
-	// A keyframe of a large screen has hundreds.
+	// So many packets do not wait any longer: a keyframe of a large screen has hundreds.
 	framePackets = 32
-	// The most padding of a packet.
+	// equalBytes is the most padding of a packet.
 	equalBytes = 32
 )
 

@@ -4,6 +4,7 @@ import (
 	"time"
 )
 
+// keyframeRequests spaces the requests for keyframes of one layer.
 type keyframeRequests struct {
 	interval time.Duration
 	last     time.Time

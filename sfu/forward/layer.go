@@ -40,14 +40,14 @@ type LayerConfig struct {
 	// Codec is the negotiated one. Packets of other payload types are refused.
 	Codec Codec
 
-	// REDPayloadType is of RFC 2198; 0: none.
+	// REDPayloadType is that of redundant sound (RFC 2198); 0 is none.
 	REDPayloadType uint8
 
-	// AudioLevelExtensionID is of RFC 6464; 0: none.
+	// AudioLevelExtensionID is the header extension's of RFC 6464; 0 is none.
 	AudioLevelExtensionID uint8
 	Passed                PassedExtensions
 
-	// DescriptorID is the dependency descriptor's; 0: none.
+	// DescriptorID is the dependency descriptor's; 0 is none.
 	DescriptorID uint8
 
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
@@ -57,7 +57,8 @@ type LayerConfig struct {
 	Gone func() bool
 }
 
-// A browser short of bandwidth stops its highest layer; viewers then get another.
+// A layer without media for layerSilence is not alive. A browser that is short of bandwidth stops its highest layer, and its viewers then get
+// another one.
 const layerSilence = 1500 * time.Millisecond
 
 // Layer is one encoding of a publisher. It is safe for concurrent use, but one goroutine calls Push.
@@ -130,7 +131,7 @@ func (l *Layer) Push(p *Packet) {
 	}
 }
 
-// takes also parses redundancy.
+// acceptsPayload reports whether a packet has a payload type of the layer. It also parses redundancy.
 func (l *Layer) acceptsPayload(p *Packet) (ok bool) {
 	p.redundancy = parse.Redundancy{}
 	switch {
@@ -184,7 +185,7 @@ func (l *Layer) receive(p *Packet) bool {
 		return false
 	}
 	l.packets++
-	// Browsers probe a stopped layer with padding and its old packets.
+	// Padding and old packets are no sign of life: browsers probe with those of a layer that they stopped.
 	if sequence == l.tracker.Highest && !p.empty() {
 		if !l.alive(p.arrived) {
 			l.requests.unanswered = 0
@@ -223,7 +224,7 @@ func (l *Layer) receiveKeyframe(p *Packet) {
 	}
 }
 
-// time corrects the timestamp of sound, and lets pictures tell what has arrived.
+// observeTiming corrects the timestamp of sound, and notes by pictures how late the publisher's packets are.
 func (l *Layer) observeTiming(p *Packet, newest bool) {
 	sound := l.cfg.Kind == KindAudio
 	if newest && l.peer != nil {
@@ -255,7 +256,8 @@ func (l *Layer) forwardFrame() {
 	l.dropFrame()
 }
 
-// padToEqualLength pads packets (RFC 3550 section 5.1), because the kernel cuts equal lengths.
+// padToEqualLength pads packets that are a little shorter than the longest one (RFC 3550 section 5.1), because the kernel cuts one message only
+// into packets of equal length.
 func padToEqualLength(held []*Packet) {
 	longest := 0
 	for _, p := range held {
@@ -284,7 +286,7 @@ func (l *Layer) requestKeyframe(by *subscriber, now time.Time) {
 	}
 }
 
-// mayAskFor reports whether the subscriber may ask, which counts unless a keyframe comes anyway.
+// mayAskFor reports whether the subscriber may ask for a keyframe. The request is taken off its budget, unless a keyframe comes anyway.
 func (l *Layer) mayAskFor(by *subscriber, now time.Time) bool {
 	return !l.requests.nothingOutstanding() || by.mayAsk(l.cfg.key(), now)
 }
@@ -329,7 +331,7 @@ func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerS
 
 func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
 
-// bits is per second, assumed until measured.
+// bits returns the rate per second. It is assumed until it is measured.
 func (l *Layer) bits() uint64 {
 	if l.rate.known {
 		return uint64(l.rate.bits)
@@ -341,7 +343,7 @@ func (l *Layer) bits() uint64 {
 	return uint64(height) * uint64(height) * assumedBits
 }
 
-// bitsUpTo is per second.
+// bitsUpTo returns the rate per second of the temporal layers up to one.
 func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	bits := l.rate.bits
 	for i := int(highest); i < len(l.upper); i++ {
@@ -350,7 +352,7 @@ func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	return uint64(max(bits, 0))
 }
 
-// highestTemporal is the highest worth leaving out; 0: none.
+// highestTemporal returns the highest temporal layer that is worth leaving out; 0 if there is none.
 func (l *Layer) highestTemporal() uint8 {
 	for i := len(l.upper) - 1; i >= 0; i-- {
 		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {

@@ -19,7 +19,7 @@ type layerChoice struct {
 	spatial, upTo uint8
 }
 
-// ridRank knows customary names.
+// ridRank orders layers by the customary names of their RIDs.
 func ridRank(rid string) int {
 	switch strings.ToLower(rid) {
 	case "q", "l", "low", "0":
@@ -40,7 +40,7 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-// highestTemporal is the highest worth leaving out; 0: none.
+// highestTemporal returns the highest temporal layer that is worth leaving out; 0 if there is none.
 func (c *layerChoice) highestTemporal() uint8 {
 	d := &c.layer.described
 	if d.structure == nil {
@@ -70,7 +70,7 @@ func (c *layerChoice) bitsUpTo(highest uint8) uint64 {
 	return c.bits
 }
 
-// usableByHeight sorts in place, lowest first. Layers that are not alive count only when none is.
+// usableByHeight sorts the choices in place, lowest first. It leaves out layers that are not alive, unless none is.
 func usableByHeight(layers []layerChoice) []layerChoice {
 	if slices.ContainsFunc(layers, func(c layerChoice) bool { return c.alive }) {
 		layers = slices.DeleteFunc(layers, func(c layerChoice) bool { return !c.alive })
@@ -79,7 +79,7 @@ func usableByHeight(layers []layerChoice) []layerChoice {
 	return layers
 }
 
-// upToHeight returns the rungs up to the lowest of at least the wanted height, else all.
+// upToHeight returns the choices up to the lowest one that has at least the wanted height, or all if none has.
 func upToHeight(rungs []layerChoice, wanted int) []layerChoice {
 	for i, c := range rungs {
 		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
@@ -95,7 +95,8 @@ func upToHeight(rungs []layerChoice, wanted int) []layerChoice {
 	return nil
 }
 
-// withTemporal puts before each rung the same without its highest temporal layer, before the lowest all such.
+// withTemporal adds cheaper variants of each spatial layer to the list of choices, so that the budget lowers the frame rate before the
+// resolution. A higher layer gets one variant, without its top temporal layer; the lowest gets one for every temporal layer.
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {
 		if c.alive && c.layer != nil {

@@ -15,12 +15,13 @@ const (
 	Levels          = 48
 	AllLevels Level = Levels - 1
 
-	// Screens' higher steps begin here, then cameras'.
+	// The higher steps of screens begin at screenLevels, those of cameras at cameraLevels.
 	screenLevels, cameraLevels = 16, 28
-	// LowestLevels lets lowest layers through.
+	// LowestLevels lets the lowest layer of every picture through.
 	LowestLevels Level = screenLevels - 1
 
-	// A step's bits place it between these. It stays while it moves by less than levelSlack of a place.
+	// A step of leastBits has the first level of its kind, one of mostBits the last. A step keeps its level while its rate moves it by
+	// less than levelSlack of a level, so that levels do not flicker.
 	leastBits, mostBits = 50e3, 8e6
 	levelSlack          = 0.4
 )
@@ -32,11 +33,11 @@ type Demand struct {
 	Steps [Levels]uint64
 	// Aimed is sound and the steps that the present level lets through.
 	Aimed uint64
-	// Guessed is let through of unmeasured layers; Steps and Aimed lack it.
+	// Guessed is what the present level lets through of layers that were not measured yet. Steps and Aimed do not contain it.
 	Guessed uint64
 }
 
-// UpTo is the rate of a level.
+// UpTo returns the rate of everything that a level lets through.
 func (d *Demand) UpTo(level Level) uint64 {
 	sum := d.Sound
 	for _, bits := range d.Steps[:min(int(level)+1, Levels)] {
@@ -45,7 +46,7 @@ func (d *Demand) UpTo(level Level) uint64 {
 	return sum
 }
 
-// before is the last place, below 0 for none.
+// levelOf returns the level of a step. before is the step's last level, below 0 if it had none.
 func levelOf(bits uint64, screen bool, before int) Level {
 	first, n := cameraLevels, Levels-cameraLevels
 	if screen {
@@ -58,7 +59,7 @@ func levelOf(bits uint64, screen bool, before int) Level {
 	return Level(first + int(min(max(at, 0), float64(n-1))))
 }
 
-// limitToLevel removes what is above the room's level.
+// limitToLevel takes back the choices above the room's level, and reports whether there were any.
 func (y *layerSelection) limitToLevel(demands []slotDemand, level Level) (held bool) {
 	if level == AllLevels && y.tally == nil {
 		return false
@@ -97,7 +98,7 @@ func (y *layerSelection) limitToLevel(demands []slotDemand, level Level) (held b
 	return held
 }
 
-// The first half second's assumed rate may be far too high.
+// measured reports whether the rate of a choice is known. The rate that is assumed for the first half second may be far too high.
 func (d *slotDemand) measured(rung int) bool {
 	l := d.layers[rung].layer
 	return l == nil || l.rate.known

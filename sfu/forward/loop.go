@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// tickInterval is for what viewers wait for, calmInterval for the rest. A tick wakes a sleeping process.
+	// The room ticks at tickInterval while a keyframe is awaited or a path is probed, else at calmInterval, and without publishers at
+	// idleInterval: each tick wakes a process that could sleep.
 	tickInterval = 20 * time.Millisecond
 	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
@@ -20,7 +21,7 @@ const (
 	burstPackets = 64
 )
 
-// Run forwards until ctx ends and returns nil.
+// Run is the room's loop: it forwards until ctx ends and returns nil.
 func (r *Room) Run(ctx context.Context) error {
 	interval := idleInterval
 	ticker := time.NewTicker(interval)
@@ -123,7 +124,7 @@ func (r *Room) handlePaced(now time.Time) {
 func (r *Room) handle(p *Packet) {
 	l := p.layer
 	r.handling = l
-	// A packet may overtake AddLayer's task; the cache keeps it.
+	// A packet may come before the task of AddLayer has run: then no slot shows the layer yet, and the cache keeps the packet.
 	if l.closed || !l.receive(p) {
 		p.Release()
 		return
@@ -135,19 +136,19 @@ func (r *Room) handle(p *Packet) {
 }
 
 const (
-	// When the first packet has waited so long, the loop is behind.
+	// The loop is behind if the first packet has waited longer than behindAfter.
 	behindAfter = 50 * time.Millisecond
-	// A conversation bears no more. Older pictures are not worth showing, nor is older sound worth hearing.
+	// Pictures older than oldPicture and sound older than oldSound disturb a conversation more than their loss.
 	oldPicture = 180 * time.Millisecond
 	oldSound   = 250 * time.Millisecond
-	// After a pause the loop catches up within this.
+	// A loop that was merely paused catches up within behindFor, and leaves nothing out.
 	behindFor = 150 * time.Millisecond
-	// So many pictures' packets are handled before timers and tasks have their turn.
+	// Timers and tasks have their turn after so many packets of pictures.
 	behindPackets = 16
 )
 
-// backlog has the pictures' packets that wait while the loop is behind, as on a machine that gives the process too little time: sound overtakes
-// them.
+// backlog has the packets of pictures that wait while the loop is behind, because the machine gives the process too little time. Sound
+// overtakes them.
 type backlog struct {
 	queue []*Packet
 	// since is zero while the loop is not behind.
@@ -158,7 +159,7 @@ type backlog struct {
 
 func newBacklog() backlog { return backlog{more: make(chan struct{}, 1)} }
 
-// catchUp handles sound first, then pictures; p, which may be nil, is older than what waits for the loop.
+// catchUp handles all sound that waits, and then some pictures. p, which may be nil, is older than everything that waits.
 func (r *Room) catchUp(p *Packet) {
 	b := &r.backlog
 	if b.since.IsZero() {
@@ -190,7 +191,7 @@ func (r *Room) catchUp(p *Packet) {
 	}
 }
 
-// drainQueue takes what has come: sound goes at once.
+// drainQueue handles the sound that has come, and lets pictures wait in the backlog.
 func (r *Room) drainQueue() {
 	for range len(r.packets) {
 		r.enqueueBehind(<-r.packets)
@@ -210,8 +211,8 @@ func (r *Room) enqueueBehind(p *Packet) {
 	}
 }
 
-// handleUnlessOld leaves old packets out once the loop was behind for a while: after a mere pause it catches up sooner without. Slots that showed an
-// old picture wait for the next keyframe.
+// handleUnlessOld leaves an old packet out, once the loop was behind for longer than a mere pause. Slots that show a picture of which a packet
+// is left out wait for the next keyframe.
 func (r *Room) handleUnlessOld(p *Packet, old time.Duration) {
 	now := time.Now()
 	if now.Sub(p.arrived) <= old || now.Sub(r.backlog.since) < behindFor {
@@ -239,7 +240,8 @@ func (b *backlog) drop() {
 	b.queue = nil
 }
 
-// gatherFrame takes over the reference.
+// gatherFrame forwards sound at once, and pictures frame by frame, so that a frame's packets to one subscriber leave together. It takes over the
+// reference to the packet.
 func (r *Room) gatherFrame(p *Packet) {
 	l := p.layer
 	if l.cfg.Kind != KindVideo {
@@ -418,7 +420,7 @@ func (r *Room) updateSubscriber(sub *subscriber, now time.Time) {
 	sub.changed, sub.moved = false, false
 }
 
-// reselectAtKeyframe chooses layers while the keyframe is at hand.
+// reselectAtKeyframe selects layers anew when a keyframe brings other spatial layers, while a slot can begin with that keyframe.
 func (r *Room) reselectAtKeyframe(l *Layer, now time.Time) {
 	r.changed.layers = true
 	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
@@ -427,7 +429,7 @@ func (r *Room) reselectAtKeyframe(l *Layer, now time.Time) {
 	}
 }
 
-// A panic costs only the peer whose packet or slot was handled.
+// The three functions below are the room's wall against panics: a panic costs only the peer whose packet or slot was handled.
 
 func (r *Room) survivePacket() {
 	caught := panics.Of(recover())

@@ -14,7 +14,7 @@ const (
 type losses struct {
 	asked [lossyPackets]time.Time
 	next  int
-	// The path counts as lossy until then.
+	// until is how long the path counts as lossy.
 	until time.Time
 }
 
@@ -28,17 +28,17 @@ func (l *losses) note(now time.Time) {
 }
 
 const (
-	// About half of a 5 Mbit/s stream.
+	// Retransmissions of a slot: about half of the packets of a 5 Mbit/s stream.
 	retransmitsPerSecond = 250
 	retransmitBurst      = 120
 
-	// A quarter of a narrow path.
+	// On a narrow path retransmissions have a quarter of the budget, but at least leastRetransmits a second.
 	retransmitShare     = 4
 	leastRetransmits    = 10
 	retransmitFullBytes = 1200
 
-	// An earlier request cannot know of the last copy.
-	// resendAfter is for an unknown round trip.
+	// A packet is sent again only after a round trip, because an earlier request cannot know of the last copy. resendAfter is for an unknown
+	// round trip.
 	resendAfter      = 100 * time.Millisecond
 	leastResendAfter = 30 * time.Millisecond
 	mostResendAfter  = 300 * time.Millisecond
@@ -49,7 +49,7 @@ type retransmitBudget struct {
 	at     time.Time
 }
 
-// bitsPerSecond is the path's; 0: unknown.
+// take reports whether one more packet may be sent again. bitsPerSecond is the path's budget; 0 if it is unknown.
 func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
 	rate, burst := float64(retransmitsPerSecond), float64(retransmitBurst)
 	if bitsPerSecond > 0 {

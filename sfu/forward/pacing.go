@@ -6,12 +6,12 @@ import (
 
 // Pictures wait here, not in the path's queue, where they delay sound.
 const (
-	// So that a low guess shows and keyframes end.
+	// Packets leave faster than the budget, so that the path shows whether the budget is too low, and keyframes end soon.
 	paceFactor = 1.5
 	paceTick   = 5 * time.Millisecond
 	// paceBurst is two packets, in bytes.
 	paceBurst = 2400
-	// Past these bounds packets leave at once.
+	// Packets leave at once if more than pacePackets wait, or one waits longer than paceWait.
 	pacePackets = 512
 	paceWait    = 400 * time.Millisecond
 )

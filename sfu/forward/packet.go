@@ -11,13 +11,13 @@ import (
 
 const packetCapacity = 1500
 
-// Packet is a pooled RTP packet: Room.GetPacket, read into Buffer, SetLength, then Layer.Push or Release.
+// Packet is a pooled RTP packet. Take one from Room.GetPacket, read into its Buffer, call SetLength, and then Layer.Push or Release.
 type Packet struct {
 	buffer [packetCapacity]byte
 	length int
 
 	pool *sync.Pool
-	// One goroutine owns a packet until Push, then the loop: no atomics.
+	// The reader's goroutine owns a packet until Push, and then the loop, so that the count needs no atomics.
 	references int32
 
 	layer   *Layer
@@ -67,7 +67,7 @@ func (p *Packet) payload() []byte {
 	return p.buffer[p.header.PayloadStart:p.header.PayloadEnd]
 }
 
-// payloadFor leaves redundancy out unless negotiated.
+// payloadFor returns the payload and its type for a receiver. Redundant blocks are left out if the receiver did not negotiate them.
 func (p *Packet) payloadFor(to renumber.PayloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {

@@ -11,8 +11,7 @@ type trackKey struct {
 	source Source
 }
 
-// A browser plays a MediaStream's sound and picture in step.
-
+// soundOf returns the sound that belongs to a picture. A browser plays both in step if they are in one MediaStream.
 func (key trackKey) soundOf() trackKey {
 	if key.source == SourceScreen {
 		return trackKey{peer: key.peer, source: SourceScreenAudio}
@@ -63,7 +62,7 @@ func (p *publication) layerChoices(look uint64, now time.Time) []layerChoice {
 	return p.rungs
 }
 
-// A level is never below that of the rung before.
+// setLevels gives each choice the room's level from which on it is sent. No choice has a lower level than a cheaper one.
 func (p *publication) setLevels() {
 	if len(p.levels) != len(p.rungs) {
 		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
@@ -80,12 +79,12 @@ func (p *publication) setLevels() {
 	}
 }
 
-// Muted pictures need no place.
+// contends reports whether the publication competes for slots by speaking. Screens do not, and muted pictures need no slot.
 func (p *publication) contends() bool {
 	return !p.key.source.shared() && (p.kind == KindAudio || !p.muted)
 }
 
-// Speakers, then the unmuted, then who spoke last.
+// comparePlaces orders by who should keep a slot: speakers, then the unmuted, then who spoke last.
 func comparePlaces(a, b *publication) int {
 	return cmp.Or(
 		-compareBool(a.speaking, b.speaking),

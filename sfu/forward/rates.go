@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 )
 
-// Per second and squared line: 2 Mbit/s at 720.
+// assumedBits is the rate that is assumed of a layer before it is measured, per squared line: 2 Mbit/s at 720 lines.
 const assumedBits = 4
 
 type rateMeter struct {
@@ -17,12 +17,12 @@ type rateMeter struct {
 	// begun: the next measurement covers a whole interval.
 	begun bool
 	known bool
-	// young is the weight of the last measurement. The first few count alike.
+	// young is the weight of the last measurement. It falls, so that the first few measurements count alike.
 	young float64
 }
 
 func (m *rateMeter) add(packetBytes int) {
-	// SRTP, UDP and IP; the publisher's header stands for ours.
+	// What SRTP, UDP and IP add. The length has the publisher's RTP header, which is about as long as ours.
 	const added = wireOverhead - 20
 	m.bytes += uint64(packetBytes + added)
 }
@@ -58,7 +58,7 @@ type description struct {
 	arranged time.Time
 }
 
-// newest: no later packet came.
+// receive takes note of a packet's descriptor. newest: no later packet came before. It reports whether the layers in the stream changed.
 func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	f := &p.frame
 	if !f.Known {
@@ -84,7 +84,7 @@ func (d *description) measure(elapsed time.Duration) {
 	}
 }
 
-// target has the most temporal layers up to a limit.
+// target returns the decode target of a spatial layer that has the most temporal layers up to a limit.
 func (d *description) target(spatial, temporal uint8) (int, bool) {
 	best, found := 0, false
 	for i := range descriptor.Targets(d.active) {

@@ -45,12 +45,12 @@ type Config struct {
 
 const (
 	defaultQueuePackets = 1024
-	// Chromium ignores requests within 300 ms of the last.
+	// Chromium ignores a request for a keyframe within 300 ms of the last one.
 	defaultMinPLIInterval = 320 * time.Millisecond
-	// Clients restart for 12 s after a failover.
+	// After a failover, clients take up to 12 s to come back.
 	defaultHoldTable = 15 * time.Second
 
-	// How long a place waits for the peer's next connection.
+	// holdGone is how long a slot keeps the place of a publication that ended, for the publisher's next connection.
 	holdGone = 3 * time.Second
 
 	queueTasks = 256
@@ -131,7 +131,7 @@ func (r *Room) GetPacket() *Packet {
 	return getPacket(r.pool)
 }
 
-// AddLayer replaces a layer of the same peer, source and RID. Nil: the loop is too busy.
+// AddLayer adds a layer, in place of one of the same peer, source and RID. It returns nil if the loop is too busy.
 func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	if cfg.Codec.ClockRate == 0 {
 		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
@@ -151,7 +151,7 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	return l
 }
 
-// AddSlot replaces a slot of the same peer and mid, with what it showed.
+// AddSlot adds a slot, in place of one of the same peer and mid. The new slot shows what the old one showed.
 func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	cfg.Codecs = slices.Clone(cfg.Codecs)
 	s := &Slot{room: r, cfg: cfg}
@@ -160,7 +160,7 @@ func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 }
 
 // RemovePeer also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
-// which must be true by now, refuses them. Who returns under the same id brings another Gone.
+// which must be true by now, refuses them. A peer that returns under the same id brings another Gone.
 func (r *Room) RemovePeer(peer PeerID) {
 	r.post(func() {
 		for _, l := range slices.Collect(maps.Values(r.members.layers)) {
@@ -181,7 +181,7 @@ func (r *Room) RemovePeer(peer PeerID) {
 	})
 }
 
-// SetView says what the peer's page shows, most important first. Without it, all are shown at the lowest layer.
+// SetView says what the peer's page shows, most important first. Without a view, everybody is shown at the lowest layer.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
@@ -190,7 +190,8 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 	})
 }
 
-// SetTable says what an earlier connection's slots show. Absent publishers keep theirs for Config.HoldTable.
+// SetTable says what the slots of an earlier connection showed, so that the new ones show the same. A publisher who is not there yet keeps
+// its slot for Config.HoldTable.
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
@@ -223,7 +224,7 @@ func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
 	r.try(r.takeBudgets)
 }
 
-// SetRoundTrip bounds how often a packet is sent again; 0: unknown. It may be lost.
+// SetRoundTrip sets the round trip time within which a packet is not sent a second time; 0 is unknown. A busy loop ignores the call.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	r.try(func() {
 		if sub := r.members.subscribers[peer]; sub != nil {
@@ -237,7 +238,8 @@ const (
 	refreshAgain = 3 * time.Second
 )
 
-// Refresh asks for keyframes of slots that show nothing; soon again, it begins them anew.
+// Refresh asks for keyframes, because the receiver says that these slots show nothing. A second call within refreshAgain begins the slots
+// anew.
 func (r *Room) Refresh(peer PeerID, mids []string) {
 	mids = slices.Clone(mids)
 	r.post(func() {
@@ -256,7 +258,7 @@ func (r *Room) Refresh(peer PeerID, mids []string) {
 }
 
 // RoundTrip reads a receiver report (RFC 3550 section 6.4.1): lsr is the middle 32 bits of our NTP time, delay is in
-// 1/65536 s. False: impossible values.
+// 1/65536 s. It returns false for impossible values.
 func (r *Room) RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	const most = 10 * time.Second
 	units := uint32(rtptime.NTP(r.wall.At(arrived))>>16) - lsr - delay
@@ -269,7 +271,7 @@ func (r *Room) Table(peer PeerID) []Entry {
 	return r.shared.table(peer)
 }
 
-// Lacks returns what OnSlots last told of. Do not change it.
+// Lacks returns the pictures whose codec the peer lacks, as of the last call of OnSlots. The caller must not change it.
 func (r *Room) Lacks(peer PeerID) []Lack {
 	return r.shared.lacksOf(peer)
 }

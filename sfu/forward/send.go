@@ -40,7 +40,7 @@ func (s *Slot) chargePace(bytes int) {
 	}
 }
 
-// forward allocates nothing.
+// forward sends a packet of the present layer, and begins the target with the target's keyframe. It allocates nothing.
 func (s *Slot) forward(p *Packet) {
 	if !s.ready {
 		return
@@ -54,7 +54,7 @@ func (s *Slot) forward(p *Packet) {
 		return
 	}
 	s.write(p, &in)
-	// The keyframe is late or replayed: the cache has what follows.
+	// If the keyframe came late or is replayed, the packets that follow it are in the cache already.
 	for sequence := p.sequence + 1; sequence <= p.layer.tracker.Highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
 			s.forwardPaced(next)
@@ -141,8 +141,8 @@ func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 	return true
 }
 
-// Random beginnings: RFC 3550 section 5.1. In the lower half, early loss cannot mislead a receiver's roll-over
-// counter.
+// newSlotStream begins at random numbers (RFC 3550 section 5.1). The sequence number is in the lower half, so that the loss of the first packets
+// cannot mislead a receiver's roll-over counter.
 func newSlotStream(kind Kind) renumber.Rewriter {
 	memory := audioMemoryPackets
 	if kind == KindVideo {
@@ -151,7 +151,8 @@ func newSlotStream(kind Kind) renumber.Rewriter {
 	return renumber.New(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
 }
 
-// If a clock was wrong, arrival counts.
+// elapsedTicks returns the time between the newest packet that was sent and one of another layer. If the publishers' clocks and the arrival of
+// the packets disagree, a clock was wrong, and arrival counts.
 func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint32 {
 	const (
 		least = time.Millisecond
@@ -182,7 +183,7 @@ func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadT
 		Extensions:     extensions,
 	}
 	if at := p.header.Descriptor; p.described && s.cfg.DescriptorID != 0 && !out.Filler {
-		// First: a long one decides the form of all.
+		// The descriptor goes first, because a long extension decides the form of all.
 		described := p.buffer[at.At : at.At+at.Length]
 		binary.BigEndian.PutUint16(described[1:], out.Frame)
 		// It is never refused: ids are 1 to 14, lengths 1 to 255.
@@ -196,7 +197,7 @@ func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadT
 	}
 }
 
-// RTP header and number 20, SRTP's tag 16, UDP and IPv4 28.
+// wireOverhead is what is added to a payload: 20 bytes of RTP header and transport number, 16 of SRTP's tag, 28 of UDP and IPv4.
 const wireOverhead = 64
 
 func (s *Slot) addTransportNumber(payloadBytes int) {
@@ -204,7 +205,7 @@ func (s *Slot) addTransportNumber(payloadBytes int) {
 		return
 	}
 	binary.BigEndian.PutUint16(s.transport[:], s.cfg.Path.Next(payloadBytes+wireOverhead))
-	// never refused
+	// It is never refused: the id is 1 to 14.
 	_ = s.header.SetExtension(s.cfg.TransportSequenceID, s.transport[:])
 }
 
@@ -226,7 +227,7 @@ func (s *Slot) countWrite(n int, err error) bool {
 	}
 }
 
-// Narrow paths get no redundancy, others after losses, or always without NACK.
+// currentPayloadTypes leaves out redundancy for narrow paths. Other paths get it after losses, or always if they cannot ask for packets again.
 func (s *Slot) currentPayloadTypes(arrived time.Time) renumber.PayloadTypes {
 	to := s.payload
 	if to.RED != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
@@ -270,7 +271,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	}
 }
 
-// Without RTX, the very same bytes: others would reuse their SRTP nonce.
+// resendOrRepeat sends a packet again. Without RTX it sends the very same bytes: others under the same number would reuse the SRTP nonce.
 func (s *Slot) resendOrRepeat(from renumber.Origin, sequence uint16) bool {
 	if s.cfg.RTXSSRC == 0 || from.Segment.Payload.RTX == 0 {
 		if s.cfg.Repeat == nil {
@@ -287,7 +288,7 @@ func (s *Slot) resendOrRepeat(from renumber.Origin, sequence uint16) bool {
 	return p != nil && s.resend(p, from, sequence)
 }
 
-// RFC 4588: the original sequence number goes before the payload.
+// resend sends a packet as RTX: the original sequence number goes before the payload (RFC 4588).
 func (s *Slot) resend(p *Packet, from renumber.Origin, sequence uint16) bool {
 	in := p.incoming()
 	out := from.Segment.Apply(&in, sequence, from.Place.Picture)

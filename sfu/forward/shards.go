@@ -4,10 +4,11 @@ import (
 	"sync"
 )
 
-// From so many slots on, several goroutines forward a frame.
+// shardSlots is from how many slots on several goroutines forward a frame.
 const shardSlots = 64
 
-// shards are parts of a room's slots, one for each Batcher. The loop waits; a part touches only its own slots.
+// shards are parts of a layer's slots, one for each Batcher. Each part is forwarded by its own goroutine, which touches only the slots of that
+// part, while the loop waits for all.
 type shards struct {
 	batchers []Batcher
 	pool     *sync.Pool
@@ -65,7 +66,7 @@ func (h *shards) forwardShard(i int, packets []*Packet) {
 	batcher.Begin()
 }
 
-// copies have payloads that the part may patch. A recycled packet keeps what is not set here.
+// copyPackets makes copies whose payloads a part may patch. A recycled packet keeps what is not set here.
 func (h *shards) copyPackets(into, packets []*Packet) []*Packet {
 	for _, p := range packets {
 		c := getPacket(h.pool)
@@ -81,7 +82,7 @@ func (h *shards) copyPackets(into, packets []*Packet) []*Packet {
 	return into
 }
 
-// finishShards panics again for a part.
+// finish gives the copies back, and panics again if a part panicked, so that the loop can deal with it.
 func (h *shards) finish() {
 	for i, copies := range h.copies {
 		for j, c := range copies {

@@ -20,12 +20,12 @@ type PacketWriter interface {
 
 // Path measures a slot's transport, on the room's loop.
 type Path interface {
-	// Target is in bits per second, 0 for no limit; used until SetBudget.
+	// Target is the budget until Room.SetBudget is called, in bits per second; 0 is no limit.
 	Target() uint64
 	// Next numbers a packet of so many bytes on the wire.
 	Next(bytes int) uint16
-	// Probe returns the bytes of padding to send. It is called each tick of a subscriber short of budget;
-	// wantedBitsPerSecond is its rate without one; urgent: a picture is paused.
+	// Probe returns the bytes of padding to send. It is called at each tick while the subscriber is short of budget.
+	// wantedBitsPerSecond is the rate that would be sent without a budget; urgent says that a picture is paused.
 	Probe(wantedBitsPerSecond uint64, urgent bool) int
 }
 
@@ -45,15 +45,16 @@ type SlotConfig struct {
 	// Codecs are the negotiated ones. Layers of other codecs are not shown.
 	Codecs []Codec
 
-	// Path numbers packets in the extension TransportSequenceID, 1 to 14; nil: no numbers. A transport's slots share
-	// it.
+	// Path gives packets the numbers of the header extension TransportSequenceID, which is 1 to 14. All slots of a transport have the same
+	// Path. Without one, packets have no such numbers.
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
 	// DescriptorID is 0 if the dependency descriptor was not negotiated.
 	DescriptorID uint8
 
-	// Repeat sends a packet of SSRC again, byte for byte, without RTX; 0: forgotten. Nil: never.
+	// Repeat sends a packet of SSRC again, byte for byte, for receivers without RTX. It returns 0 if the packet is forgotten. If Repeat is
+	// nil, nothing is sent again without RTX.
 	Repeat func(sequence uint16) (int, error)
 
 	// WriteRTCP runs on the room's loop and must not block.
@@ -63,7 +64,7 @@ type SlotConfig struct {
 	Gone func() bool
 }
 
-// Packets that a NACK can find: powers of two.
+// How many of the last packets a NACK can find; powers of two.
 const (
 	videoMemoryPackets = 1024
 	audioMemoryPackets = 64
@@ -137,7 +138,7 @@ func (s *Slot) Ready() {
 	})
 }
 
-// NACK sends packets again from the cache. It does not block, and may be lost.
+// NACK sends packets again from the cache. It does not block. A busy loop ignores it.
 func (s *Slot) NACK(sequenceNumbers []uint16) {
 	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
@@ -160,7 +161,7 @@ func (s *Slot) KeyframeRequested() {
 // Close does not wait: one more packet may follow.
 func (s *Slot) Close() { s.room.post(func() { s.close() }) }
 
-// applySelection sets the layer to show; nil: none. A layer of the same source flows on until the target's keyframe.
+// setTarget sets the layer to show, or nil for none. A layer of the same source flows on until the target's keyframe.
 func (s *Slot) setTarget(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -177,7 +178,7 @@ func (s *Slot) setTarget(target *Layer, now time.Time) {
 	}
 }
 
-// cutTo aims lower and stops at once, because the path does not carry what is sent.
+// cutTo sets a lower target and stops the present one at once, because the path does not carry it.
 func (s *Slot) cutTo(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -198,7 +199,7 @@ func (s *Slot) stopForwarding() {
 	}
 }
 
-// startTarget replays a recent keyframe, because the publisher makes no other so soon.
+// startTarget asks for a keyframe of the target, or replays a recent one, because the publisher makes no other so soon.
 func (s *Slot) startTarget(now time.Time) {
 	l := s.target
 	if l == nil {
@@ -241,7 +242,7 @@ func (s *Slot) refresh(now time.Time) {
 	}
 }
 
-// cut: the path does not carry the present layers.
+// limitLayers sets the spatial and temporal layers to show. cut: the path does not carry the present ones.
 func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 	s.temporal.Wanted = c.upTo
 	if s.spatial == c.spatial {
@@ -300,7 +301,7 @@ func (s *Slot) rtxPayloadType() uint8 {
 	return 0
 }
 
-// Browsers take padding in RTX, which uses no numbers of the media.
+// canProbe reports whether padding can be sent. It goes out as RTX, because that uses up no sequence numbers of the media.
 func (s *Slot) canProbe() bool {
 	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
 }

@@ -50,7 +50,7 @@ func newSpeakerTracker() speakerTracker {
 	return speakerTracker{voices: make(map[PeerID]*voice)}
 }
 
-// Levels are 0 (loudest) to 127 (silence).
+// observe takes the audio level of a packet, from 0 (loudest) to 127 (silence).
 func (t *speakerTracker) observe(peer PeerID, level uint8, now time.Time) {
 	v := t.voice(peer)
 	if v.muted {
@@ -91,7 +91,7 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the loudest and whether to tell them.
+// update returns the loudest speakers, and whether they differ from those it last returned.
 func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	if now.Sub(t.last) < speakersInterval {
 		return nil, false
@@ -116,7 +116,7 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 }
 
 func (v *voice) updateSpeaking(now time.Time) {
-	// Who sends nothing is silent.
+	// A microphone that sends nothing is silent.
 	const quiet = 100 * time.Millisecond
 	if now.Sub(v.at) > quiet {
 		v.smoothTo(0, now)
@@ -135,7 +135,7 @@ func (v *voice) updateSpeaking(now time.Time) {
 	}
 }
 
-// updateSubscribers keeps the order until somebody is clearly louder.
+// sortOrder keeps the order of the speakers until one is louder than the one before by swapMargin.
 func (t *speakerTracker) sortOrder() {
 	t.order = slices.DeleteFunc(t.order, func(p PeerID) bool {
 		v := t.voices[p]

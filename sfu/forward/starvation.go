@@ -7,7 +7,7 @@ import (
 const (
 	starvedAfter = 2 * time.Second
 	starvedEvery = 5 * time.Second
-	// So long a layer without a keyframe is passed over.
+	// shunned is how long a layer that gives no keyframe is passed over while another one lives.
 	shunned = 10 * time.Second
 )
 

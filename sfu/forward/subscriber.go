@@ -14,9 +14,9 @@ type subscriber struct {
 	wants   []Want
 	hasView bool
 	changed bool
-	// apart: a speaker is heard in another stream than seen.
+	// apart: a speaker is heard in another stream than the one with the speaker's picture.
 	apart bool
-	// moved: what the slots show differs from what was told.
+	// moved: what the slots show differs from the table that was stored.
 	moved bool
 
 	sounds, pictures group
@@ -34,9 +34,9 @@ type subscriber struct {
 
 	asks map[trackKey]keyframeBudget
 
-	// remembered is what a mid's absent slot shows.
+	// remembered is what the next slot of a mid will show.
 	remembered map[string]Entry
-	// holds has when an absent publisher's place lapses.
+	// holds says until when the place of an absent publisher is kept.
 	holds map[trackKey]time.Time
 }
 
@@ -75,13 +75,13 @@ func (sub *subscriber) shows(key trackKey) bool {
 	return slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.entry.Peer != "" && s.entry.key() == key })
 }
 
-// wish is an entry's rank in the page's order, and the wanted height.
+// wish is what the page wants of an entry: its rank in the page's order, and its height.
 type wish struct {
 	rank, height int
 	hidden       bool
 }
 
-// Without a view the lowest layer is wanted. Sound is never hidden.
+// wishFor returns what the page wants of an entry. Without a view it wants the lowest layer. Sound is never hidden.
 func (sub *subscriber) wishFor(e Entry) wish {
 	if !sub.hasView || e.Kind != KindVideo {
 		return wish{}
@@ -115,11 +115,12 @@ func (sub *subscriber) slotBesidePicture(e Entry) *Slot {
 	return nil
 }
 
-// Everybody gets the keyframes that one viewer asks for, so a viewer has so many of a picture, and another one each keyframeEvery.
+// Every viewer of a picture is sent the keyframes that one viewer asks for. So a subscriber may ask for keyframeBurst at once, and for another
+// one each keyframeEvery.
 const (
 	keyframeBurst = 6
 	keyframeEvery = 3 * time.Second
-	// keyframeKinds is of how many pictures a subscriber's requests are counted before old counts are forgotten.
+	// A subscriber's requests are counted for so many pictures, before old counts are forgotten.
 	keyframeKinds = 256
 )
 
@@ -133,7 +134,7 @@ func (b *keyframeBudget) left(now time.Time) time.Duration {
 	return max(b.spent-now.Sub(b.at), 0)
 }
 
-// mayAsk takes one keyframe off the viewer's budget of a picture. Only the request that makes the publisher send a keyframe counts, so a
+// mayAsk takes one keyframe off the subscriber's budget for a picture. Only the request that makes the publisher send a keyframe counts, so a
 // publisher who does not answer is asked as often as ever.
 func (sub *subscriber) mayAsk(key trackKey, now time.Time) bool {
 	b, known := sub.asks[key]
@@ -173,7 +174,7 @@ func (sub *subscriber) sendReports(now time.Time) {
 	names := &rtcp.SourceDescription{}
 	var packets []rtcp.Packet
 	for _, other := range sub.slots {
-		// A connection being replaced has its own slots.
+		// Slots of a connection that is being replaced have another transport.
 		same := other == s || s.cfg.Path != nil && other.cfg.Path == s.cfg.Path
 		if !same || !other.reportDue(now, reportInterval/2) || len(names.Chunks) == maxNames {
 			continue
@@ -188,7 +189,7 @@ func (sub *subscriber) sendReports(now time.Time) {
 	}
 }
 
-// The most that RTP has (RFC 3550 section 5.1).
+// probePadding is the most padding that an RTP packet can have (RFC 3550 section 5.1).
 const probePadding = 255
 
 func (sub *subscriber) probe() {
@@ -206,7 +207,8 @@ func (sub *subscriber) probe() {
 	}
 }
 
-// releasePaced forwards what the path carries by now. handling is told whose packet it is.
+// releasePaced forwards what the path carries by now. handling is set to the layer of each packet, for
+// Room.survivePacket.
 func (sub *subscriber) releasePaced(now time.Time, handling **Layer) {
 	q := &sub.pace
 	perSecond := paceFactor * float64(sub.budget) / 8

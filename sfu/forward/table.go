@@ -1,9 +1,9 @@
 package forward
 
-// PeerID is unique in the room.
+// PeerID identifies a peer of the room.
 type PeerID string
 
-// Source is a word of the wire protocol.
+// Source is one of a peer's sources, by its name in the wire protocol.
 type Source string
 
 // The sources of a peer, each at most once.
@@ -19,7 +19,7 @@ func Sources() []Source {
 	return []Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}
 }
 
-// Kind is of a source's media.
+// Kind returns the kind of the source's media.
 func (s Source) Kind() Kind {
 	if s == SourceMicrophone || s == SourceScreenAudio {
 		return KindAudio
@@ -38,7 +38,7 @@ const (
 	KindVideo Kind = "video"
 )
 
-// Entry is what a slot shows; no Peer: nothing.
+// Entry is what a slot shows; without a Peer it shows nothing.
 type Entry struct {
 	Mid    string
 	Kind   Kind

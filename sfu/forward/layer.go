@@ -304,7 +304,7 @@ func (l *Layer) tick(now time.Time) {
 	if l.cfg.Kind != KindVideo {
 		return
 	}
-	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.Waits(now)) }
+	waits := func(s *Slot) bool { return s.ready && (s.current != l || s.filter.targets.Waits(now)) }
 	waiting := slices.ContainsFunc(l.slots, waits)
 	again := waiting && now.Sub(l.requests.last) >= l.requests.retryAfter() &&
 		slices.ContainsFunc(l.slots, func(s *Slot) bool { return waits(s) && l.mayAskFor(s.sub, now) })
@@ -312,7 +312,7 @@ func (l *Layer) tick(now time.Time) {
 		l.sendPLI()
 	}
 	for _, s := range l.slots {
-		if s.current == l && s.temporal.Stuck(now, l.highestTemporal) {
+		if s.current == l && s.filter.temporal.Stuck(now, l.highestTemporal) {
 			l.requestKeyframe(s.sub, now)
 		}
 	}

@@ -115,7 +115,7 @@ func screensFirst(a, b slotDemand) int {
 	}
 }
 
-// tallyDemand returns what f, which selects the layers of all subscribers, adds up. Nothing is told after a panic.
+// tallyDemand returns what f, which selects the layers of all subscribers, adds up.
 func (y *layerSelection) tallyDemand(f func()) Demand {
 	var sum Demand
 	y.tally = &sum

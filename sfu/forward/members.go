@@ -79,8 +79,8 @@ func (m *members) clock(peer PeerID) *rtptime.PeerClock {
 	return c
 }
 
-// shown returns the publication that a slot's entry names; nil if there is none. The slot keeps the pointer, because every packet's
-// slots are asked.
+// shown returns the publication that a slot's entry names; nil if there is none. The slot keeps the pointer, because it is
+// asked for at every change of the room.
 func (m *members) shown(s *Slot) *publication {
 	if s.entry.Peer == "" {
 		return nil

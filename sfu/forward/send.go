@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/sfu/forward/layerfilter"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/renumber"
 	"github.com/holdfast-rtc/holdfast/sfu/forward/rtptime"
 
@@ -64,9 +63,9 @@ func (s *Slot) forward(p *Packet) {
 
 func (s *Slot) write(p *Packet, in *renumber.Incoming) {
 	if ahead := s.rewriter.Ahead(p.sequence); p.described {
-		in.Dropped = s.targets().Drops(&p.frame, p.header.Timestamp, p.arrived, ahead, s.spatial, s.temporal.Wanted)
+		in.Dropped = s.filter.described().Drops(&p.frame, p.header.Timestamp, p.arrived, ahead, s.filter.spatial, s.filter.temporal.Wanted)
 	} else {
-		in.Dropped = s.temporal.Drops(&p.picture, p.sequence, p.arrived, ahead)
+		in.Dropped = s.filter.temporal.Drops(&p.picture, p.sequence, p.arrived, ahead)
 	}
 	out, ok := s.rewriter.Rewrite(in)
 	if !ok {
@@ -90,8 +89,8 @@ func (s *Slot) write(p *Packet, in *renumber.Incoming) {
 		s.report.sent(len(payload))
 		s.chargePace(n)
 		if p.picture.Keyframe && s.cfg.Kind == KindVideo {
-			s.keyframes++
-			s.keyframeAt = p.arrived
+			s.keyframes.sent++
+			s.keyframes.sentAt = p.arrived
 		}
 	}
 }
@@ -130,9 +129,9 @@ func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 	payload := renumber.PayloadTypes{Media: s.cfg.Codecs[i].PayloadType, RTX: s.cfg.Codecs[i].RTXPayloadType, RED: s.redPayloadType()}
 	s.rewriter.Begin(l.number, payload, in, s.elapsedTicks(l, in.Timestamp, p.arrived))
 	s.payload = payload
-	s.temporal.Begin(p.sequence)
+	s.filter.temporal.Begin(p.sequence)
 	if p.described {
-		s.targets().Begin()
+		s.filter.described().Begin()
 	}
 	if old := s.current; old != nil && old != l {
 		old.removeSlot(s)
@@ -175,7 +174,7 @@ func (s *Slot) setHeader(p *Packet, out renumber.Outgoing, ssrc uint32, payloadT
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
 		Version:        2,
-		Marker:         p.header.Marker || p.described && s.targeting.Ends(&p.frame),
+		Marker:         p.header.Marker || p.described && s.filter.targets.Ends(&p.frame),
 		PayloadType:    payloadType,
 		SequenceNumber: out.Sequence,
 		Timestamp:      out.Timestamp,
@@ -230,28 +229,21 @@ func (s *Slot) countWrite(n int, err error) bool {
 // currentPayloadTypes leaves out redundancy for narrow paths. Other paths get it after losses, or always if they cannot ask for packets again.
 func (s *Slot) currentPayloadTypes(arrived time.Time) renumber.PayloadTypes {
 	to := s.payload
-	if to.RED != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
+	if to.RED != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.resends.losses.until)) {
 		to.RED = 0
 	}
 	return to
-}
-
-func (s *Slot) targets() *layerfilter.Targets {
-	if s.targeting == nil {
-		s.targeting = layerfilter.NewTargets()
-	}
-	return s.targeting
 }
 
 func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	if s.closed || !s.ready || !s.rewriter.Begun() {
 		return
 	}
-	if s.asked.IsZero() {
+	if s.resends.origin.IsZero() {
 		// The origin lies before now, so that no time is 0.
-		s.asked = now.Add(-time.Hour)
+		s.resends.origin = now.Add(-time.Hour)
 	}
-	at := uint32(now.Sub(s.asked).Milliseconds())
+	at := uint32(now.Sub(s.resends.origin).Milliseconds())
 	sub := s.room.members.subscriber(s.cfg.Peer)
 	guard := uint32(sub.resendAfter().Milliseconds())
 	for _, sequence := range sequenceNumbers {
@@ -259,12 +251,12 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 		if ok && from.Place.Again != 0 && at-from.Place.Again < guard {
 			continue
 		}
-		if !ok || !s.budget.take(now, sub.budget) || !s.resendOrRepeat(from, sequence) {
+		if !ok || !s.resends.budget.take(now, sub.budget) || !s.resendOrRepeat(from, sequence) {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
 		if from.Place.Again == 0 {
-			s.losses.note(now)
+			s.resends.losses.note(now)
 		}
 		from.Place.Again = at
 		s.room.stats.retransmitted.Add(1)

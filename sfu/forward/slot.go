@@ -75,55 +75,79 @@ type Slot struct {
 	room *Room
 	cfg  SlotConfig
 
-	// The loop owns the fields below.
-	sub *subscriber
-	// beside is the slot of the other kind in the same stream.
+	// The loop owns the fields below. First, where the slot stands: beside is the slot of the other kind in the same stream.
+	sub    *subscriber
 	beside *Slot
 	closed bool
 	ready  bool
-	entry  Entry
-	// paused: the budget has nothing for the slot.
-	paused bool
-	// limitedByNode: the node's level allows less than the path.
-	limitedByNode bool
-	// affordableSince is since when the budget allows more than is sent.
-	affordableSince time.Time
-	target          *Layer
-	// source caches what entry names; see members.shown.
-	source *publication
-	// moved: entry changed after the target was chosen and the table was stored.
+
+	// What the table says: moved tells that entry changed after the target was chosen and the table was stored. source caches the
+	// publication that entry names; see members.shown.
+	entry    Entry
+	source   *publication
 	moved    bool
 	position int
-	wanted   wish
-	formats  []string
-	// current is what is sent; it becomes target at target's keyframe.
-	current *Layer
-	payload renumber.PayloadTypes
 
-	rewriter renumber.Rewriter
-	temporal layerfilter.Temporal
-	// spatial is the highest wanted spatial layer, or AllSpatial.
-	spatial uint8
-	// targeting is nil before the first layer with descriptors.
-	targeting *layerfilter.Targets
-	// newest is when the newest packet was sampled, by Room.wall.
+	// What layerSelection decided. paused: the budget has nothing for the slot. limitedByNode: the node's level allows less than the path.
+	// affordableSince is since when the budget allows more than is sent.
+	wanted          wish
+	formats         []string
+	paused          bool
+	limitedByNode   bool
+	affordableSince time.Time
+
+	// current is the layer that is sent. It becomes target at a keyframe of target.
+	target  *Layer
+	current *Layer
+	filter  slotFilter
+
+	// The stream that is written. newest is when the newest packet was sampled, by Room.wall. header is used for one packet after the
+	// other.
+	rewriter      renumber.Rewriter
+	payload       renumber.PayloadTypes
 	newest        time.Time
 	newestArrived time.Time
 	header        rtp.Header
 	transport     [2]byte
 	rtxSequence   uint16
-	budget        retransmitBudget
-	// asked is the origin of the milliseconds that the rewriter keeps.
-	asked time.Time
-	// keyframesAsked counts the subscriber's requests.
-	keyframesAsked uint64
-	askedAt        time.Time
-	keyframes      uint64
-	keyframeAt     time.Time
-	starvation     starvation
-	refreshed      time.Time
-	report         slotReport
-	losses         losses
+
+	resends    resends
+	keyframes  keyframeCounts
+	starvation starvation
+	refreshed  time.Time
+	report     slotReport
+}
+
+// slotFilter leaves out pictures of the layer that is sent.
+type slotFilter struct {
+	temporal layerfilter.Temporal
+	// spatial is the highest wanted spatial layer, or layerfilter.AllSpatial.
+	spatial uint8
+	// targets is nil before the first layer with descriptors: it is large.
+	targets *layerfilter.Targets
+}
+
+// described returns the filter of layers with dependency descriptors.
+func (f *slotFilter) described() *layerfilter.Targets {
+	if f.targets == nil {
+		f.targets = layerfilter.NewTargets()
+	}
+	return f.targets
+}
+
+// keyframeCounts are the subscriber's requests, and the keyframes that it was sent.
+type keyframeCounts struct {
+	asked   uint64
+	askedAt time.Time
+	sent    uint64
+	sentAt  time.Time
+}
+
+// resends is what was asked for again. origin is the origin of the milliseconds that the rewriter keeps.
+type resends struct {
+	budget retransmitBudget
+	origin time.Time
+	losses losses
 }
 
 // Ready says that DTLS is up, or up again. Nothing is sent before.
@@ -146,8 +170,8 @@ func (s *Slot) NACK(sequenceNumbers []uint16) {
 // KeyframeRequested passes a PLI or FIR on, at most once in Config.MinPLIInterval and within the subscriber's budget.
 func (s *Slot) KeyframeRequested() {
 	s.room.try(func() {
-		s.keyframesAsked++
-		s.askedAt = time.Now()
+		s.keyframes.asked++
+		s.keyframes.askedAt = time.Now()
 		layer := s.current
 		if layer == nil {
 			layer = s.target
@@ -244,16 +268,16 @@ func (s *Slot) refresh(now time.Time) {
 
 // limitLayers sets the spatial and temporal layers to show. cut: the path does not carry the present ones.
 func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
-	s.temporal.Wanted = c.upTo
-	if s.spatial == c.spatial {
+	s.filter.temporal.Wanted = c.upTo
+	if s.filter.spatial == c.spatial {
 		return
 	}
-	s.spatial = c.spatial
-	if s.current != c.layer || s.targeting == nil {
+	s.filter.spatial = c.spatial
+	if s.current != c.layer || s.filter.targets == nil {
 		return
 	}
-	s.targeting.Cut = cut
-	if s.targeting.Reaches(c.layer.described.active, c.spatial, c.upTo) {
+	s.filter.targets.Cut = cut
+	if s.filter.targets.Reaches(c.layer.described.active, c.spatial, c.upTo) {
 		return
 	}
 	if cut {
@@ -266,7 +290,7 @@ func (s *Slot) limitLayers(c *layerChoice, cut bool, now time.Time) {
 }
 
 func (s *Slot) showsBelow(c *layerChoice) bool {
-	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.Wanted
+	return c.spatial > s.filter.spatial || c.spatial == s.filter.spatial && c.upTo > s.filter.temporal.Wanted
 }
 
 func (s *Slot) tableEntry() Entry {

@@ -86,8 +86,8 @@ func (r *Room) states(now time.Time) map[PeerID]PeerState {
 		for _, s := range sub.slots {
 			slot := SlotState{
 				Entry: s.tableEntry(), Ready: s.ready, Waits: r.waits(sub, s, now), Target: ridName(s.target), Sent: ridName(s.current),
-				PacketsOut: uint64(s.report.packets), KeyframesAsked: s.keyframesAsked, AskedAt: s.askedAt,
-				KeyframesSent: s.keyframes, SentAt: s.keyframeAt,
+				PacketsOut: uint64(s.report.packets), KeyframesAsked: s.keyframes.asked, AskedAt: s.keyframes.askedAt,
+				KeyframesSent: s.keyframes.sent, SentAt: s.keyframes.sentAt,
 			}
 			if s.target != nil {
 				slot.PacketsIn = s.target.packets

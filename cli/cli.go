@@ -5,6 +5,11 @@
 // (--cluster-key is HOLDFAST_CLUSTER_KEY), that a configuration is refused with
 // every fault at once, and that each error ends in a sentence and an exit code: 0
 // done, 1 failed, 2 wrong usage or configuration, 3 an address is in use.
+//
+// A verb is a struct whose fields are its flags, and a Run method. The package owns
+// the process: its signals, its standard streams and its exit. It does not know
+// how rooms are placed or how media is forwarded. Built with the tag node, it has no
+// verbs of the lab. Begin with commands and run.
 package cli
 
 import (

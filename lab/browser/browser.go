@@ -1,4 +1,8 @@
 // Package browser drives a headless Chromium with fake devices, one process a page: a browser throttles pages in the background.
+//
+// It promises that a page's lines of the console are heard, and that the process and its profile are gone after Close. It knows
+// nothing of Holdfast's page: a caller gives the address and the scripts. It is the only package that knows the browser's protocol.
+// Begin with Open.
 package browser
 
 import (

@@ -1,6 +1,10 @@
 // Package devcluster runs a cluster on one machine, every node a process that can be killed for real, for `holdfast dev` and tests.
 //
-// No child outlives its supervisor, and a dead node stays dead until somebody starts it.
+// It promises that no child outlives its supervisor, and that a dead node stays dead until somebody starts it. A state file that its
+// user alone can read leads other processes to the supervisor.
+//
+// It knows the command lines of nodes and what they report (internal/child), and nothing of what happens in them. Begin with Start for a
+// test, Supervisor.Run for the command line, and Find for a cluster that runs.
 package devcluster
 
 // Role is what a child process does.

@@ -1,4 +1,7 @@
 // Package measure collects samples in bounded memory and tells their distribution.
+//
+// Above its limit a sample keeps a random part of what it was given, so that percentiles are estimates. It knows no units but
+// milliseconds in its tables. Begin with Sample.
 package measure
 
 import (

@@ -1,5 +1,11 @@
 // Package storetest starts the stores that tests run against, and holds the contract that
-// every store of pins must keep. Only tests import it.
+// every store of pins must keep.
+//
+// It promises that a store is empty, belongs to one test and ends with it. The kinds are the
+// embedded store and real servers: one alone, with Sentinels, and as a Redis Cluster, each also
+// with TLS. A test whose server is not installed is skipped, or fails where CI is set.
+//
+// It does not know what is kept in a store. Only tests import it. Begin with OnEach and Contract.
 package storetest
 
 import (

@@ -27,44 +27,49 @@ type session struct {
 	server *Server
 	socket *socket
 	log    *slog.Logger
+	began  time.Time
 
+	// Who the client is. counted is the person as limits.Join counted it, nil before; admitted says that the token was good; unreserved
+	// says that this identity opens many rooms.
 	who        access.Session
 	address    netip.Prefix
-	counted    *limits.Person // as limits.Join counted it; nil before
-	admitted   bool           // by a good token
+	counted    *limits.Person
+	admitted   bool
 	resumes    bool
-	unjudged   bool // whether it is over is unknown
-	generation generation
-	offers     *rate.Limiter
+	unreserved bool
 
-	seat     seat // for the hub
+	// What others post to the loop. over ends a connection test; renew asks for new ICE servers.
 	reached  chan reached
-	workers  sync.WaitGroup
 	verdicts chan error
+	over     <-chan time.Time
+	renew    chan struct{}
+	workers  sync.WaitGroup
+
+	// Whether the session is over for good. unjudged: the store has not said so yet. unjudge ends the question. roomless is nil for a session
+	// in a room.
+	unjudged bool
 	unjudge  context.CancelFunc
-	roomless *endings.Connection // nil for a session in a room
-	over     <-chan time.Time    // of a connection test
-	renew    chan struct{}       // of ICE servers
+	roomless *endings.Connection
 
-	expected *sfulink.Opening // the attempt that counts
-
-	pin   pin.Pin // as known here
-	link  *sfulink.Link
-	drop  context.CancelFunc // ends the link or attempt
-	known memory
-
-	former formerLink
-
-	unreserved bool       // this identity opens many rooms
-	told       pin.BootID // whose media the client has, or goes to
-	cameLive   bool       // to the present pin, by a live move
+	// The link to the room's media node, and the pin as known here. drop ends the link or the attempt to get one; only the attempt in expected
+	// counts. told is the boot whose media the client has or goes to; cameLive says that a live move led to the present pin.
+	pin        pin.Pin
+	link       *sfulink.Link
+	drop       context.CancelFunc
+	expected   *sfulink.Opening
+	generation generation
+	former     formerLink
+	told       pin.BootID
+	cameLive   bool
 	migrations migrations
 
+	// Values with methods of their own. The hub also reads seat, and a node that sheds clients reads line.waiting.
+	seat     seat
+	line     *line
+	known    memory
 	mail     mail
 	watching watching
-
-	line  *line
-	began time.Time
+	offers   *rate.Limiter
 }
 
 func (s *session) live(hosted context.Context) {

@@ -73,13 +73,17 @@ type Hub struct {
 	windows map[pin.BootID]*window               // guarded by mu
 }
 
+// localRoom is a room with sockets here. The hub's lock guards it.
 type localRoom struct {
 	pin      pin.Pin
 	sessions map[Session]struct{}
-	stays    string    // on a draining node
-	live     pin.Fence // reached by a live move
-	settled  pin.Fence // live, and everybody arrived
-	knows    pin.Fence // the node was told everybody under it, or zero
+	// stays says why the room cannot leave its draining node, or is empty.
+	stays string
+	// live is the fence to which a live move led; settled is the one at whose node everybody has arrived.
+	live    pin.Fence
+	settled pin.Fence
+	// knows is the fence under which the node was told who is in the room, or zero.
+	knows pin.Fence
 }
 
 var _ failover.Rooms = (*Hub)(nil)

@@ -28,9 +28,10 @@ import (
 
 // authority gets certificates from a certificate authority, at the start and in the background, never while a client waits.
 type authority struct {
-	manager  *autocert.Manager
-	dir      string
-	names    map[string]*atomic.Pointer[tls.Certificate] // nil inside until certified
+	manager *autocert.Manager
+	dir     string
+	// names has the certificate of each host, and nil inside until the host is certified.
+	names    map[string]*atomic.Pointer[tls.Certificate]
 	stranger tls.Certificate
 }
 
@@ -54,7 +55,8 @@ func newAuthority(hosts []string, directory, dir string) (*authority, error) {
 		Cache:  oneAsks{autocert.DirCache(dir), a},
 		Client: &acme.Client{DirectoryURL: directory, UserAgent: "holdfast", HTTPClient: &http.Client{Timeout: time.Minute}},
 		HostPolicy: func(_ context.Context, host string) error {
-			if name, _, err := net.SplitHostPort(host); err == nil { // of a request to another port than 80
+			// A request to another port than 80 names the port, too.
+			if name, _, err := net.SplitHostPort(host); err == nil {
 				host = name
 			}
 			if a.names[host] == nil {

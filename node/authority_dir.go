@@ -34,7 +34,8 @@ var errOtherAsks = errors.New("another process that shares the directory asks fo
 // certificate gets errOtherAsks, and one that renews waits.
 func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
 	current := c.a.names[name]
-	if current == nil { // a token, or the account
+	// A name that is no host of ours is that of a token or of the account.
+	if current == nil {
 		return c.DirCache.Get(ctx, name)
 	}
 	for first := current.Load() == nil; ; {
@@ -42,14 +43,16 @@ func (c oneAsks) Get(ctx context.Context, name string) ([]byte, error) {
 		if err != nil && !errors.Is(err, autocert.ErrCacheMiss) {
 			return nil, err
 		}
-		if valid, due := certificateIn(data, time.Now()); valid && (first || !due) { // at first, renewal runs in the background
+		// A node without a certificate in use takes one that is due: its renewal runs in the background.
+		if valid, due := certificateIn(data, time.Now()); valid && (first || !due) {
 			return data, nil
 		}
 		release, locked := c.a.alone(name)
 		switch {
 		case locked == nil:
 			context.AfterFunc(ctx, release)
-			return c.DirCache.Get(ctx, name) // another may have put one there meanwhile
+			// Another process may have put a certificate there since the last read.
+			return c.DirCache.Get(ctx, name)
 		case first || !errors.Is(locked, errOtherAsks):
 			return nil, locked
 		case !backoff.Sleep(ctx, askingRetry):
@@ -72,7 +75,8 @@ func certificateIn(file []byte, now time.Time) (valid, due bool) {
 func (a *authority) alone(host string) (release func(), err error) {
 	path, token := filepath.Join(a.dir, host+"+asking"), rand.Text()
 	if aside := path + "-" + token; stale(path) && os.Rename(path, aside) == nil {
-		if !stale(aside) { // another was faster
+		// A fresh lock here is that of another process, which replaced the stale one first.
+		if !stale(aside) {
 			return nil, errors.Join(errOtherAsks, os.Rename(aside, path))
 		}
 		_ = os.Remove(aside)
@@ -84,7 +88,8 @@ func (a *authority) alone(host string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _ = file.WriteString(token) // a lock without it stays until it is stale
+	// A lock without its token is never released, and ends by becoming stale.
+	_, _ = file.WriteString(token)
 	_ = file.Close()
 	return func() {
 		if held, _ := os.ReadFile(path); string(held) == token {
@@ -94,7 +99,8 @@ func (a *authority) alone(host string) (release func(), err error) {
 }
 
 func stale(path string) bool {
-	file, err := os.Open(path) // os.Stat may show what a network file system remembers
+	// Open the file, because os.Stat may show what a network file system remembers.
+	file, err := os.Open(path)
 	if err != nil {
 		return false
 	}

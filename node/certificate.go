@@ -12,8 +12,9 @@ import (
 // certificate is from two files, which may change while it is in use.
 type certificate struct {
 	certFile, keyFile string
-	text              []byte // of both, as last used
-	current           atomic.Pointer[tls.Certificate]
+	// text is the content of both files, as it was last used.
+	text    []byte
+	current atomic.Pointer[tls.Certificate]
 }
 
 // readCertificate names the flags --NAME-cert and --NAME-key in its errors.

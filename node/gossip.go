@@ -20,7 +20,8 @@ type gossipFlags struct {
 	Solo            bool     `help:"This node may be the first of its cluster: it does not wait for others."`
 	GossipLoss      int      `hidden:"" help:"For tests: how many of a hundred gossip datagrams are thrown away when they arrive."`
 
-	keyText string // what key read
+	// keyText is the text that key has read.
+	keyText string
 }
 
 // No error shows the key.

@@ -12,7 +12,8 @@ type KeyringConfig struct {
 	APIKeys     string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
 	APIKeysFile string `name:"api-keys-file" placeholder:"FILE" help:"A file with them, instead of --api-keys: one a line. A signaling node reads it again when it changes ('holdfast keys' changes it)."`
 
-	keyText string // what Keyring read
+	// keyText is the text that Keyring has read.
+	keyText string
 }
 
 // Keyring reads the keys. No error shows a secret.

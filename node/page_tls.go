@@ -54,8 +54,10 @@ type supply interface {
 type pageTLS struct {
 	certificates supply
 	redirect     net.Listener
-	plain        http.Handler // of redirect
-	port         string       // of https
+	// plain answers at redirect.
+	plain http.Handler
+	// port is where https is served.
+	port string
 }
 
 // listenTLS returns nil without a certificate.
@@ -114,7 +116,8 @@ func (p *pageTLS) watch(ctx context.Context, log *slog.Logger) error {
 }
 
 const (
-	redirectLimit       = 5 * time.Second // for a whole request
+	// redirectLimit bounds a whole request.
+	redirectLimit       = 5 * time.Second
 	redirectConns       = 1024
 	redirectPerAddress  = 32
 	redirectHeaderBytes = 8 << 10

@@ -50,9 +50,10 @@ type SFUConfig struct {
 const maxTimerSlack = 10 * time.Millisecond
 
 type sfuPlan struct {
-	name   string
-	key    control.ClusterKey
-	config sfu.Config // its Boot is replaced by that of newBoot
+	name string
+	key  control.ClusterKey
+	// config has a Boot that newBoot replaces.
+	config sfu.Config
 }
 
 // plan returns every fault.
@@ -74,7 +75,8 @@ func (c *SFUConfig) plan() (sfuPlan, error) {
 		cfg.Grace = c.Grace
 	}
 	if nameFault != nil {
-		cfg.Node = "unnamed" // it is a fault already
+		// A missing name is a fault already; this one keeps Validate from telling it twice.
+		cfg.Node = "unnamed"
 	}
 	var stunFaults []error
 	for _, server := range c.MediaSTUN {
@@ -135,7 +137,8 @@ type sfuNode struct {
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *cluster.Quorum
-	watch   func(ctx context.Context) error // of the file of the cluster key
+	// watch follows the file of the cluster key.
+	watch func(ctx context.Context) error
 }
 
 // confirmer breaks the cycle: the pin owner needs the node, and the node its owner.
@@ -279,7 +282,8 @@ func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave f
 
 func (n *sfuNode) report() cluster.Load {
 	load := n.media.NextReport()
-	if now := n.media.DrainState(); now.Draining { // who follows the drain counts down to an empty node
+	// Whoever follows the drain counts the rooms down to an empty node.
+	if now := n.media.DrainState(); now.Draining {
 		load.Rooms, load.Peers = uint32(now.Rooms), uint32(now.Peers)
 	}
 	return cluster.Load{

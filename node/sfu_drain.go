@@ -48,16 +48,22 @@ type sfuDrain struct {
 	// askStore returns an error unless the store takes writes. Without the store no room can move.
 	askStore func(ctx context.Context) error
 
-	told       sfu.DrainState // what was announced
-	logged     sfu.DrainState
-	at         time.Time // of the last log line
-	terminated time.Time // when the drain began that SIGTERM asked for
-	overdue    time.Time // when the deadline was found to have passed; zero before
-	leaving    bool
-	empty      bool
+	// told is the state that was last announced.
+	told   sfu.DrainState
+	logged sfu.DrainState
+	// at is the time of the last log line about progress.
+	at time.Time
+	// terminated is when the drain began that SIGTERM asked for.
+	terminated time.Time
+	// overdue is when the deadline was found to have passed, and zero before.
+	overdue time.Time
+	leaving bool
+	empty   bool
 
-	storeAway  atomic.Bool           // the last question to the store had no answer
-	unfinished atomic.Pointer[error] // why the node left with rooms; nil: it did not
+	// storeAway says that the last question to the store had no answer.
+	storeAway atomic.Bool
+	// unfinished says why the node left with rooms, and is nil if it did not.
+	unfinished atomic.Pointer[error]
 }
 
 // run ends the membership by leave. A second SIGTERM in one drain leaves at once: then the rooms move by restarts.

@@ -68,7 +68,8 @@ func (c *SignalingConfig) plan() (signalingPlan, error) {
 	key, keyFault := c.key()
 	keys, keysFault := c.Keyring()
 	if nameFault != nil {
-		name = "unnamed" // it is a fault already
+		// A missing name is a fault already; this one keeps Validate from telling it twice.
+		name = "unnamed"
 	}
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
 	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
@@ -126,10 +127,13 @@ type signalingNode struct {
 	server   *signaling.Server
 	failover *failover.Failover
 	presence *presence.Tracker
-	watch    []func(ctx context.Context) error // of the files of keys
-	tried    *mediacheck.Checker
-	turn     *turnNode // nil: it does not relay
-	tls      *pageTLS  // nil: the page's port is plain
+	// watch follows the files of keys and certificates, and serves the plain port that leads to https.
+	watch []func(ctx context.Context) error
+	tried *mediacheck.Checker
+	// turn is nil if the node does not relay.
+	turn *turnNode
+	// tls is nil if the page's port is plain.
+	tls *pageTLS
 }
 
 // wire binds the socket and joins the parts; it starts nothing.

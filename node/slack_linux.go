@@ -14,7 +14,8 @@ import (
 // made some before main, so the program is executed again, in the same process. It returns when nothing is to do, or with an error.
 // A tied process dies with its parent, also when stopped: that belongs to the executing thread too (prctl(2), PR_SET_PDEATHSIG).
 func setTimerSlack(slack time.Duration, tied bool) error {
-	runtime.LockOSThread() // the slack is the thread's
+	// The slack belongs to the thread.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	has := func() (bool, error) {
 		present, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
@@ -27,7 +28,8 @@ func setTimerSlack(slack time.Duration, tied bool) error {
 		return err
 	}
 	if done, err := has(); !done || err != nil {
-		return err // real-time threads have none
+		// Without an error, the slack could not be set: real-time threads have none.
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -104,9 +104,10 @@ func (f turnFlags) external() (servers relay.Servers) {
 
 // turnNode is a relay and its sockets. A nil one does nothing.
 type turnNode struct {
-	relay       *relay.Relay
-	at          relay.Listeners
-	certificate *certificate // of its own; nil: none, or the page's
+	relay *relay.Relay
+	at    relay.Listeners
+	// certificate is the relay's own. It is nil if the relay has none, or has the page's.
+	certificate *certificate
 }
 
 // listenTurn is given the TLS of the page's port, or nil.

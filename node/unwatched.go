@@ -23,8 +23,9 @@ var errUnwatched = errors.New("no signaling node reached the control port, thoug
 // unwatched judges whether gossip holds a media node alive that no signaling node reaches. Only the node itself can tell that from
 // a signaling node that is cut off.
 type unwatched struct {
-	self  ring.NodeID
-	since time.Time // zero unless next
+	self ring.NodeID
+	// since is when next began to hold, and zero while it does not.
+	since time.Time
 	left  atomic.Bool
 }
 

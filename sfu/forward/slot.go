@@ -120,9 +120,10 @@ type Slot struct {
 
 // slotFilter leaves out pictures of the layer that is sent.
 type slotFilter struct {
+	// spatial is the highest wanted spatial layer, or layerfilter.AllSpatial. It stands beside what temporal wants, because selecting the
+	// layers of a large room reads only these two.
+	spatial  uint8
 	temporal layerfilter.Temporal
-	// spatial is the highest wanted spatial layer, or layerfilter.AllSpatial.
-	spatial uint8
 	// targets is nil before the first layer with descriptors: it is large.
 	targets *layerfilter.Targets
 }

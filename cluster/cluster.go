@@ -231,19 +231,20 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	for {
 		select {
 		case <-reminder.C:
-			c.survive("a check of the members broke", func() { c.publish(c.members.remind()) })
+			c.catch("a check of the members broke", func() { c.publish(c.members.remind()) })
 		case <-c.publishTimer:
-			c.survive("the view broke", func() { c.publish(nil) })
+			c.catch("the view broke", func() { c.publish(nil) })
 		case task := <-c.mailbox:
-			c.survive("a change of the membership broke: it is given up", task)
+			c.catch("a change of the membership broke: it is given up", task)
 		case <-stop:
 			return
 		}
 	}
 }
 
-func (c *Cluster) survive(what string, f func(), attributes ...any) bool {
-	return c.config.Panics.Survives(c.log, what, f, attributes...)
+// catch runs f and logs a panic of it.
+func (c *Cluster) catch(what string, f func(), attributes ...any) {
+	c.config.Panics.Catch(c.log, what, f, attributes...)
 }
 
 func (c *Cluster) post(task func()) {

@@ -17,7 +17,7 @@ func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
 // NotifyMsg drops messages at a full mailbox.
 func (d delegate) NotifyMsg(in []byte) {
-	d.c.survive("a gossiped message broke its reading: dropped", func() { d.message(in) })
+	d.c.catch("a gossiped message broke its reading: dropped", func() { d.message(in) })
 }
 
 func (d delegate) message(in []byte) {
@@ -33,12 +33,12 @@ func (d delegate) message(in []byte) {
 }
 
 func (d delegate) GetBroadcasts(overhead, limit int) (messages [][]byte) {
-	d.c.survive("the broadcasts broke", func() { messages = d.c.broadcasts.GetBroadcasts(overhead, limit) })
+	d.c.catch("the broadcasts broke", func() { messages = d.c.broadcasts.GetBroadcasts(overhead, limit) })
 	return messages
 }
 
 func (d delegate) LocalState(bool) (state []byte) {
-	d.c.survive("the state for an exchange broke", func() { state = stateOf(d.c.config.Node, d.c.View()) })
+	d.c.catch("the state for an exchange broke", func() { state = stateOf(d.c.config.Node, d.c.View()) })
 	return state
 }
 
@@ -62,7 +62,7 @@ func stateOf(self Node, view *View) []byte {
 }
 
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
-	d.c.survive("a state exchange broke its reading: dropped", func() { d.merge(in) })
+	d.c.catch("a state exchange broke its reading: dropped", func() { d.merge(in) })
 }
 
 func (d delegate) merge(in []byte) {
@@ -76,7 +76,7 @@ func (d delegate) merge(in []byte) {
 	}
 	d.c.post(func() {
 		for _, m := range messages {
-			d.c.survive("a message of a state exchange broke its handling: dropped", func() { d.c.handle(m) }, "from", m.from.ID)
+			d.c.catch("a message of a state exchange broke its handling: dropped", func() { d.c.handle(m) }, "from", m.from.ID)
 			d.c.startup.hear(m.from)
 		}
 		if newer, found := d.c.startup.met(messages); found {
@@ -86,15 +86,16 @@ func (d delegate) merge(in []byte) {
 }
 
 func (d delegate) NotifyJoin(n *memberlist.Node) {
-	d.survive(n, func() { d.member(n, (*members).join) })
+	d.catch(n, func() { d.member(n, (*members).join) })
 }
 
 func (d delegate) NotifyUpdate(n *memberlist.Node) {
-	d.survive(n, func() { d.member(n, (*members).update) })
+	d.catch(n, func() { d.member(n, (*members).update) })
 }
 
-func (d delegate) survive(n *memberlist.Node, f func()) {
-	d.c.survive("news of a member broke its handling: dropped", f, "member", n.Name)
+// catch runs f, which handles news of n, and logs a panic of it.
+func (d delegate) catch(n *memberlist.Node, f func()) {
+	d.c.catch("news of a member broke its handling: dropped", f, "member", n.Name)
 }
 
 func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event) {
@@ -119,7 +120,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 
 // NotifyLeave cannot tell a death from a leave.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
-	d.survive(n, func() { d.leave(n) })
+	d.catch(n, func() { d.leave(n) })
 }
 
 func (d delegate) leave(n *memberlist.Node) {

@@ -107,7 +107,7 @@ func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, add
 	var all sync.WaitGroup
 	for _, address := range addresses {
 		all.Go(func() {
-			c.survive("an exchange of states broke", func() {
+			c.catch("an exchange of states broke", func() {
 				resolved, err := c.lookup.resolve(ctx, address)
 				if err == nil {
 					var n int

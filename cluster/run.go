@@ -100,7 +100,7 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	for {
 		select {
 		case <-c.reannounce:
-			c.survive("an announcement broke", func() {
+			c.catch("an announcement broke", func() {
 				if err := list.UpdateNode(announceTimeout); err != nil {
 					c.log.Debug("announcement not sent yet", "err", err)
 				}

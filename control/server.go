@@ -46,21 +46,21 @@ func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
 
-func (s *Server) borne(ctx context.Context, method string, handle func() error) (err error) {
-	caught := panics.Catch(func() { err = handle() })
-	if caught == nil {
-		return err
-	}
+// catch runs the handling of one call and turns a panic of it into the call's error.
+func (s *Server) catch(ctx context.Context, method string, handle func() error) (err error) {
 	remote := ""
 	if p, ok := peer.FromContext(ctx); ok {
 		remote = p.Addr.String()
 	}
-	s.panics.Report(s.log, caught, "a control call broke its handling: call ended", "method", method, "remote", remote)
-	return status.Error(codes.Internal, "the node broke while it handled this call")
+	caught := s.panics.Catch(s.log, "a control call broke its handling: call ended", func() { err = handle() }, "method", method, "remote", remote)
+	if caught {
+		return status.Error(codes.Internal, "the node broke while it handled this call")
+	}
+	return err
 }
 
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-	err = s.borne(ctx, info.FullMethod, func() (err error) {
+	err = s.catch(ctx, info.FullMethod, func() (err error) {
 		reply, err = handler(ctx, request)
 		return err
 	})
@@ -68,7 +68,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 }
 
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return s.borne(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
+	return s.catch(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
 }
 
 // Serve answers until ctx and the handlers end. A closed listener is evidence of a death: a draining node keeps ctx

@@ -26,7 +26,7 @@ func (f *Failover) detect(ctx context.Context) {
 	var questions sync.WaitGroup
 	defer questions.Wait()
 	for f.nap(ctx, detectEvery) {
-		f.survive("a round of detection broke", func() { f.detectOnce(ctx, &questions) })
+		f.catch("a round of detection broke", func() { f.detectOnce(ctx, &questions) })
 	}
 }
 
@@ -34,7 +34,7 @@ func (f *Failover) detectOnce(ctx context.Context, questions *sync.WaitGroup) {
 	f.clock.tick(time.Now())
 	for _, w := range f.watches() {
 		if w.health.mayAsk(f.askAfter(w)) {
-			questions.Go(func() { f.survive("a question to a node broke", func() { f.question(ctx, w) }, "node", w.node.ID) })
+			questions.Go(func() { f.catch("a question to a node broke", func() { f.question(ctx, w) }, "node", w.node.ID) })
 		}
 	}
 	f.reportUnreachable()

@@ -116,7 +116,7 @@ func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next
 	f.active[key] = struct{}{}
 	f.leavers.count(next, 1)
 	owned.Go(func() {
-		f.survive("a planned move broke: it begins anew", func() { f.leave(ctx, next) }, "room", key.room)
+		f.catch("a planned move broke: it begins anew", func() { f.leave(ctx, next) }, "room", key.room)
 		f.mu.Lock()
 		delete(f.active, key)
 		f.leavers.count(next, -1)

@@ -202,7 +202,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return f
 }
 
-// survive runs task and logs a panic of it. A task that failed this way is begun again by the next reconciliation.
-func (f *Failover) survive(what string, task func(), attributes ...any) bool {
-	return f.config.Panics.Survives(f.log, what, task, attributes...)
+// catch runs task and logs a panic of it. A task that failed this way is begun again by the next reconciliation.
+func (f *Failover) catch(what string, task func(), attributes ...any) {
+	f.config.Panics.Catch(f.log, what, task, attributes...)
 }

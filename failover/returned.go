@@ -26,7 +26,7 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 		}
 		f.tracked[boot] = struct{}{}
 		owned.Go(func() {
-			f.survive("telling a node that is back broke: it begins anew", func() { f.follow(ctx, boot) }, "boot", boot)
+			f.catch("telling a node that is back broke: it begins anew", func() { f.follow(ctx, boot) }, "boot", boot)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			delete(f.tracked, boot)

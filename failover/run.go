@@ -50,7 +50,7 @@ func (f *Failover) Run(ctx context.Context) error {
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
-				f.survive("a departure broke its handling", func() { f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why) }, "boot", event.Node.Boot)
+				f.catch("a departure broke its handling", func() { f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why) }, "boot", event.Node.Boot)
 			}
 		case <-tick.C:
 		case <-f.next:
@@ -89,7 +89,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 		func() { f.tellReturned(ctx, owned) },
 		func() { f.forgetDeparted(view) },
 	} {
-		f.survive("a step of failover broke: it is tried again in a second", step)
+		f.catch("a step of failover broke: it is tried again in a second", step)
 	}
 }
 
@@ -175,8 +175,8 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 		slot = f.storeSlots.queue(0, m.room.Peers)
 	}
 	owned.Go(func() {
-		f.survive("telling of a re-homing broke", func() { f.announce(m) })
-		f.survive("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, slot) }, "room", key.room)
+		f.catch("telling of a re-homing broke", func() { f.announce(m) })
+		f.catch("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, slot) }, "room", key.room)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.active, key)
@@ -204,7 +204,7 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 		f.watched[node.Boot] = w
 		owned.Go(func() {
 			defer end()
-			f.survive("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
+			f.catch("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			// The watch ended although the node was not replaced. The next reconciliation begins it anew if the node

@@ -40,7 +40,7 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-scan.C:
-			s.survive("a scan of all pins broke", func() { s.scan(ctx) })
+			s.catch("a scan of all pins broke", func() { s.scan(ctx) })
 			scan.Reset(f.spread(s.pause()))
 		}
 	}

@@ -105,10 +105,10 @@ func (f *Failover) gather(ctx context.Context, node cluster.Node, stream streamS
 	// These values stand if a question panics.
 	e.Media, e.Control = mediaSilent, controlSilent
 	both.Go(func() {
-		f.survive("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
+		f.catch("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
 	})
 	both.Go(func() {
-		f.survive("a question to a node broke", func() { e.Control = f.askControl(ctx, node) }, "node", node.ID)
+		f.catch("a question to a node broke", func() { e.Control = f.askControl(ctx, node) }, "node", node.ID)
 	})
 	both.Wait()
 	return e

@@ -267,7 +267,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 // publishLoad leaves when nobody can use the node.
 func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave func()) error {
 	report := func() {
-		n.media.Panics().Survives(n.log, "a load report broke", func() {
+		n.media.Panics().Catch(n.log, "a load report broke", func() {
 			n.cluster.SetLoad(n.report())
 			if unreached.leaves(n.cluster.View(), time.Now()) {
 				n.log.Error("no signaling node reaches the control port, and others are reached: leaving, so that the rooms move", "after", unwatchedFor)

@@ -82,7 +82,7 @@ func (d *sfuDrain) run(ctx context.Context, terminate <-chan os.Signal, leave fu
 		case <-d.media.DrainChanged():
 		case <-tick.C:
 		}
-		d.media.Panics().Survives(d.log, "a step of the drain broke", func() { d.step(leave) })
+		d.media.Panics().Catch(d.log, "a step of the drain broke", func() { d.step(leave) })
 	}
 }
 

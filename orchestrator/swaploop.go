@@ -256,7 +256,7 @@ func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)
 		defer cancel()
 		boot, err := pin.BootID(""), errBroke
-		o.cfg.Panics.Survives(o.log, "a question about a boot broke", func() { boot, err = o.prober.BootAt(ctx, p.Control) }, "node", p.Node)
+		o.cfg.Panics.Catch(o.log, "a question about a boot broke", func() { boot, err = o.prober.BootAt(ctx, p.Control) }, "node", p.Node)
 		return boot, err
 	})
 	select {

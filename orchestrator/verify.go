@@ -119,7 +119,7 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 		slots <- struct{}{}
 		all.Go(func() {
 			p, err := pin.Pin{}, errBroke
-			o.cfg.Panics.Survives(o.log, "a question to an owner broke", func() { p, err = o.prober.Holds(asking, node.Control, r.room) },
+			o.cfg.Panics.Catch(o.log, "a question to an owner broke", func() { p, err = o.prober.Holds(asking, node.Control, r.room) },
 				"room", r.room, "node", node.ID)
 			<-slots
 			mu.Lock()

@@ -129,7 +129,7 @@ func (m *master) executeAll(batch []*claim) {
 
 // execute answers all claims, also after a panic.
 func (m *master) execute(ctx context.Context, batch []*claim) {
-	err := m.borne("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
+	err := m.catch("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
 	for _, c := range batch {
 		if err != nil {
 			c.answer = claimed{err: err}

@@ -43,10 +43,10 @@ type master struct {
 
 var errBroke = errors.New("the store's reply broke its reading")
 
-// borne turns a panic into an error.
-func (m *master) borne(what string, f func() error) error {
+// catch runs f and turns a panic of it into an error.
+func (m *master) catch(what string, f func() error) error {
 	err := errBroke
-	m.panics.Survives(m.log, what, func() { err = f() })
+	m.panics.Catch(m.log, what, func() { err = f() })
 	return err
 }
 

@@ -37,7 +37,7 @@ func (m *masters) all() []*master {
 func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *master {
 	m := &master{keys: s.keys, log: s.log, panics: s.panics}
 	options.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
-		return m.borne("a greeting of the store broke", func() error { return m.greet(ctx, conn) })
+		return m.catch("a greeting of the store broke", func() error { return m.greet(ctx, conn) })
 	}
 	m.client = open()
 	m.client.AddHook(s.trips)
@@ -100,7 +100,7 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 		if m == nil || m.marker.Load() == nil {
 			return nil // it owns no slot
 		}
-		return m.borne("an incarnation broke its reading", func() error {
+		return m.catch("an incarnation broke its reading", func() error {
 			g, err := m.incarnation(ctx)
 			m.silent.Store(err != nil)
 			if err == nil {
@@ -196,7 +196,7 @@ func (s *Store) Run(ctx context.Context) error {
 		moved.Stop()
 	}
 	for due := s.warm; ; {
-		s.panics.Survives(s.log, "care for the store's connections broke", func() { due(ctx) })
+		s.panics.Catch(s.log, "care for the store's connections broke", func() { due(ctx) })
 		select {
 		case <-ctx.Done():
 			return nil

@@ -78,7 +78,7 @@ func (s *Store) onMasters(ctx context.Context, rooms []ring.RoomID, broke string
 				defer cancel()
 				ctx = limited
 			}
-			s.panics.Survives(s.log, broke, func() { do(ctx, part) })
+			s.panics.Catch(s.log, broke, func() { do(ctx, part) })
 		})
 	}
 	all.Wait()

@@ -24,7 +24,7 @@ func (s *Store) AllPins(ctx context.Context, visit func(pin.Holding) error) erro
 	var mu sync.Mutex
 	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		err := errBroke
-		s.panics.Survives(s.log, "a scan of pins broke", func() {
+		s.panics.Catch(s.log, "a scan of pins broke", func() {
 			err = s.scan(ctx, master, func(h pin.Holding) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -131,10 +131,10 @@ func (s *sentinels) ask(l *lookup, one *sentinel) {
 	var address string
 	var epoch int64
 	err := errBroke
-	s.panics.Survives(s.log, "a Sentinel's answer broke its reading", func() { address, epoch, err = s.question(ctx, one) })
+	s.panics.Catch(s.log, "a Sentinel's answer broke its reading", func() { address, epoch, err = s.question(ctx, one) })
 	s.heard(l, one, address, epoch, err)
 	if err == nil {
-		s.panics.Survives(s.log, "a Sentinel's list of the others broke its reading", func() { s.learn(ctx, one) })
+		s.panics.Catch(s.log, "a Sentinel's list of the others broke its reading", func() { s.learn(ctx, one) })
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Store) warm(ctx context.Context) {
 		all.Go(func() { _, _ = s.sentinels.find(ctx) })
 	}
 	for _, m := range s.masters.all() {
-		all.Go(func() { m.panics.Survives(m.log, "warming a master's connections broke", func() { m.warm(ctx) }) })
+		all.Go(func() { m.panics.Catch(m.log, "warming a master's connections broke", func() { m.warm(ctx) }) })
 	}
 	all.Wait()
 }
@@ -38,7 +38,7 @@ func (m *master) warm(ctx context.Context) {
 	for i := range tries {
 		all.Go(func() {
 			began := time.Now()
-			failed[i] = m.borne("a ping broke", func() error { return m.ping(ctx) })
+			failed[i] = m.catch("a ping broke", func() error { return m.ping(ctx) })
 			trips[i] = time.Since(began)
 		})
 	}

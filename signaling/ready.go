@@ -68,7 +68,7 @@ type reach struct {
 
 func (r *reach) watch(ctx context.Context) {
 	backoff.Every(ctx, reachEvery, func() {
-		r.panics.Survives(r.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
+		r.panics.Catch(r.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
 	})
 }
 
@@ -241,7 +241,7 @@ type storeWatch struct {
 func (w *storeWatch) watch(ctx context.Context) {
 	asker, reached := readiness.New(askReadyLimit), time.Now()
 	backoff.Every(ctx, pingStoreEvery, func() {
-		w.panics.Survives(w.log, "a look whether the store answers broke", func() { reached = w.look(ctx, asker, reached) })
+		w.panics.Catch(w.log, "a look whether the store answers broke", func() { reached = w.look(ctx, asker, reached) })
 	})
 }
 

@@ -82,8 +82,8 @@ type socket struct {
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
-	k.writer = func() { defer k.bear(); k.write(detached) }
-	k.ends.Go(func() { defer k.bear(); k.read(detached, ctx.Done()) })
+	k.writer = func() { defer k.catch(); k.write(detached) }
+	k.ends.Go(func() { defer k.catch(); k.read(detached, ctx.Done()) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends.Add(1) // for the timer or its ping
@@ -223,7 +223,7 @@ func (k *socket) next() (frame []byte, ok bool) {
 
 func (k *socket) ping(ctx context.Context) {
 	defer k.ends.Done()
-	defer k.bear()
+	defer k.catch()
 	limited, cancel := context.WithTimeout(ctx, k.config.PongLimit)
 	defer cancel()
 	if k.conn.Ping(limited) != nil {
@@ -238,8 +238,8 @@ func (k *socket) ping(ctx context.Context) {
 	}
 }
 
-// bear is deferred by the socket's goroutines.
-func (k *socket) bear() {
+// catch is deferred by the socket's goroutines.
+func (k *socket) catch() {
 	if caught := panics.Of(recover()); caught != nil {
 		k.panics.Report(k.log, caught, "a socket broke its reading or writing: session closed", "remote", k.tcp.RemoteAddr().String())
 		k.end(errBroke)

@@ -119,11 +119,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 		}
 		err := errBroke
 		attempt, cancel := context.WithTimeout(ctx, writeTimeout)
-		whole := r.panics.Survives(r.log, "writing events broke", func() { err = r.store.AppendEvents(attempt, facts) })
+		caught := r.panics.Catch(r.log, "writing events broke", func() { err = r.store.AppendEvents(attempt, facts) })
 		cancel()
 		switch {
 		// A panic came of these facts and would come again, so they are not put back.
-		case !whole:
+		case caught:
 			r.lost.Add(uint64(len(facts)))
 		case err != nil:
 			r.putBack(facts)

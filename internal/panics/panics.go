@@ -42,7 +42,8 @@ func Of(fault any) *Error {
 	return &Error{Fault: fault, Stack: debug.Stack()}
 }
 
-// Catch returns f's panic, or nil.
+// Catch runs f and returns its panic, or nil. It neither counts nor logs: that is for callers that report the panic later,
+// with what they know by then.
 func Catch(f func()) (caught *Error) {
 	defer func() { caught = Of(recover()) }()
 	f()
@@ -76,13 +77,19 @@ func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes 
 	}
 }
 
-// Survives reports f's panic, and returns whether there was none.
-func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
+// Catch runs f, counts and logs a panic of it, and reports whether there was one. It is the wall around a peer's message, a socket's
+// packet, a task of a loop, a request, and the root of a goroutine. What is the message of the log.
+func (g *Guard) Catch(log *slog.Logger, what string, f func(), attributes ...any) bool {
 	caught := Catch(f)
 	if caught != nil {
 		g.Report(log, caught, what, attributes...)
 	}
-	return caught == nil
+	return caught != nil
+}
+
+// Survives is Catch for the callers in package sfu. It reports whether there was no panic.
+func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
+	return !g.Catch(log, what, f, attributes...)
 }
 
 // Count is of reported panics.

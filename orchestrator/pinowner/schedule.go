@@ -43,7 +43,7 @@ func (own *Owner) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-own.kick:
 		}
-		if !own.cfg.Panics.Survives(own.log, "a refresh of pins broke", func() { failing = own.round(ctx, failing) }) {
+		if own.cfg.Panics.Catch(own.log, "a refresh of pins broke", func() { failing = own.round(ctx, failing) }) {
 			own.refreshed(true)
 		}
 		timer.Reset(time.Until(own.planned().next()))
@@ -116,7 +116,7 @@ func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 // watchPauses notices pauses of this process in a goroutine of its own, because a refresh may wait for longer than a
 // pause lasts.
 func (own *Owner) watchPauses(ctx context.Context) {
-	check := func() { own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause) }
+	check := func() { own.cfg.Panics.Catch(own.log, "a look for a pause broke", own.noticePause) }
 	check()
 	backoff.Every(ctx, heartbeatEvery, check)
 }

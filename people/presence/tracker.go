@@ -138,7 +138,7 @@ func (t *Tracker) write(ctx context.Context) {
 			due = t.sweep
 		}
 		// A store that begins or ceases to fail is logged once.
-		t.panics.Survives(t.log, "keeping leases broke", func() {
+		t.panics.Catch(t.log, "keeping leases broke", func() {
 			err := due(ctx)
 			if failing := err != nil && ctx.Err() == nil; failing != t.failing {
 				t.failing = failing

@@ -126,7 +126,7 @@ func (t *Tracker) read(ctx context.Context) {
 		case <-poll.C:
 			follow = true
 		}
-		t.panics.Survives(t.log, "watching users broke", func() {
+		t.panics.Catch(t.log, "watching users broke", func() {
 			limited, cancel := context.WithTimeout(ctx, t.timing.limit())
 			defer cancel()
 			if follow {

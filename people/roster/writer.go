@@ -237,7 +237,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		case <-w.wake:
 		}
 		err := errUnwritten
-		w.panics.Survives(w.log, "writing rosters broke", func() { err = w.Flush(ctx) })
+		w.panics.Catch(w.log, "writing rosters broke", func() { err = w.Flush(ctx) })
 		if (err != nil) != failing && ctx.Err() == nil {
 			failing = err != nil
 			w.log.Warn("writing of rosters", "failing", failing, "error", err)

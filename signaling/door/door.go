@@ -148,7 +148,7 @@ func (d *Doors) Do(ctx context.Context, room ring.RoomID, o waitlist.Order) bool
 // checkIn is one round trip a second for all.
 func (d *Doors) checkIn(ctx context.Context) {
 	backoff.Every(ctx, waitlist.CheckInEvery, func() {
-		d.deps.Panics.Survives(d.deps.Log, "a check-in broke", func() {
+		d.deps.Panics.Catch(d.deps.Log, "a check-in broke", func() {
 			asked := d.line.Asked(time.Now())
 			if len(asked) == 0 {
 				return
@@ -164,7 +164,7 @@ func (d *Doors) checkIn(ctx context.Context) {
 func (d *Doors) askOwners(ctx context.Context) {
 	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		for _, owed := range d.line.Owing(time.Now()) {
-			d.deps.Panics.Survives(d.deps.Log, "a question to a room's media node broke", func() { d.AskOwner(ctx, owed) })
+			d.deps.Panics.Catch(d.deps.Log, "a question to a room's media node broke", func() { d.AskOwner(ctx, owed) })
 		}
 	})
 }

@@ -197,14 +197,14 @@ func (e *Endings) writeLate(ctx context.Context) {
 	for {
 		select {
 		case <-again.C:
-			e.deps.Panics.Survives(e.deps.Log, "noting removals again broke", func() { e.RewriteRemovals(ctx) })
+			e.deps.Panics.Catch(e.deps.Log, "noting removals again broke", func() { e.RewriteRemovals(ctx) })
 		case <-ctx.Done():
 			if lost := len(e.late); lost > 0 {
 				e.deps.Log.Warn("ends of sessions are not noted: this node stops, and the store did not answer", "notes", lost)
 			}
 			return
 		case n := <-e.late:
-			e.deps.Panics.Survives(e.deps.Log, "noting the end of sessions broke: it is given up", func() {
+			e.deps.Panics.Catch(e.deps.Log, "noting the end of sessions broke: it is given up", func() {
 				for e.tryWrite(ctx, n) != nil && backoff.Sleep(ctx, retryEvery) {
 				}
 			}, "room", n.room)

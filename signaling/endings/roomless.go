@@ -83,7 +83,7 @@ func (e *Endings) RemoveUser(ctx context.Context, user string) error {
 
 func (e *Endings) watchRoomless(ctx context.Context) {
 	backoff.Every(ctx, lookEvery, func() {
-		e.deps.Panics.Survives(e.deps.Log, "a look at connections in no room broke", func() { e.judgeRoomless(ctx) })
+		e.deps.Panics.Catch(e.deps.Log, "a look at connections in no room broke", func() { e.judgeRoomless(ctx) })
 	})
 }
 

@@ -28,7 +28,7 @@ func (h *Hub) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		h.deps.Panics.Survives(h.deps.Log, "a look at the rooms' pins broke", func() { h.Reread(ctx) })
+		h.deps.Panics.Catch(h.deps.Log, "a look at the rooms' pins broke", func() { h.Reread(ctx) })
 	}
 }
 

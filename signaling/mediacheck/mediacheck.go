@@ -87,7 +87,7 @@ func (c *Checker) Run(ctx context.Context) error {
 					return
 				}
 				defer c.idle(node.Boot)
-				c.panics.Survives(c.log, "trying a node's media sockets broke", func() { c.try(ctx, node) })
+				c.panics.Catch(c.log, "trying a node's media sockets broke", func() { c.try(ctx, node) })
 			})
 		}
 	})

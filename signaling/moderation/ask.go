@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -49,7 +48,7 @@ func askEach[T any](ctx context.Context, m *Moderation, what string, nodes []clu
 			limited, cancel := context.WithTimeout(ctx, AskPatience)
 			defer cancel()
 			var some []T
-			err := m.survive(func() (err error) {
+			err := m.catch(func() (err error) {
 				some, err = ask(limited, n)
 				return err
 			})
@@ -68,9 +67,9 @@ func askEach[T any](ctx context.Context, m *Moderation, what string, nodes []clu
 	return answers, unreachable
 }
 
-func (m *Moderation) survive(ask func() error) (err error) {
-	if caught := panics.Catch(func() { err = ask() }); caught != nil {
-		m.deps.Panics.Report(m.deps.Log, caught, "a media node's reply broke its reading")
+// catch runs ask and turns a panic of it into an error.
+func (m *Moderation) catch(ask func() error) (err error) {
+	if m.deps.Panics.Catch(m.deps.Log, "a media node's reply broke its reading", func() { err = ask() }) {
 		return errBroke
 	}
 	return err

@@ -39,7 +39,7 @@ func (l *Links) answer(ctx context.Context) {
 		case <-l.questions:
 		}
 		for users := l.take(); len(users) > 0; users = l.take() {
-			l.panics.Survives(l.log, "a question of direct messages broke", func() { l.ask(ctx, users) })
+			l.panics.Catch(l.log, "a question of direct messages broke", func() { l.ask(ctx, users) })
 		}
 	}
 }

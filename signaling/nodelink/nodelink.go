@@ -89,7 +89,7 @@ func (l *Links) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			l.panics.Survives(l.log, "a tick of direct messages broke", func() {
+			l.panics.Catch(l.log, "a tick of direct messages broke", func() {
 				if view := l.views.View(); view != nil && view.Version != version {
 					version = view.Version
 					l.follow(view)

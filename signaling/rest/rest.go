@@ -171,7 +171,7 @@ func (a *API) grantOf(r *http.Request) (access.Grant, error) {
 // Handler routes all requests.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(a.headers, a.bearRequests)
+	r.Use(a.headers, a.catchRequests)
 	if a.deps.Config.Dev {
 		r.Use(a.ownNameOnly)
 	}
@@ -288,13 +288,13 @@ func (a *API) ownNameOnly(next http.Handler) http.Handler {
 	})
 }
 
-func (a *API) bearRequests(next http.Handler) http.Handler {
+func (a *API) catchRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caught := panics.Catch(func() { next.ServeHTTP(w, r) })
-		if caught == nil {
+		caught := a.deps.Panics.Catch(a.deps.Log, "a request broke its handling", func() { next.ServeHTTP(w, r) },
+			"method", r.Method, "path", fmt.Sprintf("%.200q", r.URL.Path), "remote", r.RemoteAddr)
+		if !caught {
 			return
 		}
-		a.deps.Panics.Report(a.deps.Log, caught, "a request broke its handling", "method", r.Method, "path", fmt.Sprintf("%.200q", r.URL.Path), "remote", r.RemoteAddr)
 		w.Header().Set("Connection", "close")
 		reply.Refuse(w, errBroke)
 	})

@@ -43,6 +43,7 @@ type commands struct {
 	Front     balancerCommand  `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
 	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
+	Events    eventsCommand    `cmd:"" help:"Say what happened: nodes that came and died, rooms that opened, moved and closed, and how long people waited."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
 	Drain     drainCommand     `cmd:"" help:"Empty a media node: its rooms move to the others while people talk, then its process ends."`
 	Move      moveCommand      `cmd:"" help:"Move a room to another media node while people talk."`

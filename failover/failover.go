@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover/relief"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -130,6 +131,8 @@ type Config struct {
 	NoRelief bool
 	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
+	// Events is told of nodes that come and go. It may be nil.
+	Events *events.Recorder
 }
 
 // DefaultConfig has the values of the binary. Self and Panics are left to the caller.

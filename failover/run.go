@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -28,7 +29,7 @@ type departure struct {
 
 // Run works until ctx ends, and returns when its goroutines have ended.
 func (f *Failover) Run(ctx context.Context) error {
-	events, unsubscribe := f.membership.Subscribe()
+	changes, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()
 	ctx, cancel := context.WithCancel(ctx)
 	var owned sync.WaitGroup
@@ -43,12 +44,13 @@ func (f *Failover) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case event, ok := <-events:
+		case event, ok := <-changes:
 			if !ok {
 				// Without events the ticks still start everything, up to a second later.
-				events = nil
+				changes = nil
 				continue
 			}
+			f.record(event)
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
 				f.catch("a departure broke its handling", func() { f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why) }, "boot", event.Node.Boot)
 			}
@@ -57,6 +59,21 @@ func (f *Failover) Run(ctx context.Context) error {
 		}
 		f.reconcile(ctx, &owned)
 	}
+}
+
+// record tells the cluster's events of nodes that come and go.
+func (f *Failover) record(event cluster.Event) {
+	kind, known := map[cluster.EventKind]events.Kind{
+		cluster.EventJoined: events.NodeUp, cluster.EventDead: events.NodeDown, cluster.EventLeft: events.NodeLeft,
+	}[event.Kind]
+	if !known {
+		return
+	}
+	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot)}
+	if kind == events.NodeDown {
+		fact.Cause = event.Why
+	}
+	f.config.Events.Record(fact)
 }
 
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {

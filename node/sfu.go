@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -137,6 +138,7 @@ type sfuNode struct {
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *cluster.Quorum
+	events  *events.Recorder
 	// watch follows the file of the cluster key.
 	watch func(ctx context.Context) error
 }
@@ -181,7 +183,8 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return Faults(fmt.Errorf("--store: %w", err))
 	}
-	plan.config.Panics = guard
+	n.events = events.NewRecorder(n.store, guard, n.log)
+	plan.config.Panics, plan.config.Events = guard, n.events
 	plan.config.Boot = newBoot(ctx, n.store, cluster.RoleSFU, plan.config.Node, former, n.log)
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		return err
@@ -228,6 +231,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	group.Go(func() error { return n.media.Rosters().Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.Run(work) })
+	group.Go(func() error { return n.events.Run(work) })
 	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })
 	group.Go(func() error {
 		return n.server.Serve(work, n.control, n.media.Register)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
@@ -127,6 +128,7 @@ type signalingNode struct {
 	server   *signaling.Server
 	failover *failover.Failover
 	presence *presence.Tracker
+	events   *events.Recorder
 	// watch follows the files of keys and certificates, and serves the plain port that leads to https.
 	watch []func(ctx context.Context) error
 	tried *mediacheck.Checker
@@ -182,7 +184,8 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placement := orchestrator.DefaultConfig()
-	placement.StoreClock, placement.Panics = n.store.Now, guard
+	n.events = events.NewRecorder(n.store, guard, n.log)
+	placement.StoreClock, placement.Panics, placement.Events = n.store.Now, guard, n.events
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
@@ -193,7 +196,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 		Messages: n.links,
 		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
-		Reports: n.cluster, MediaSockets: n.tried,
+		Reports: n.cluster, MediaSockets: n.tried, Events: n.store, Recorder: n.events,
 	}
 	if killer := child.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -216,7 +219,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
 	moving := failover.DefaultConfig()
-	moving.Self, moving.Panics, moving.NoRelief = plan.config.Node, guard, c.NoRelief
+	moving.Self, moving.Panics, moving.Events, moving.NoRelief = plan.config.Node, guard, n.events, c.NoRelief
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
 }
@@ -241,6 +244,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.presence.Run(work) })
+	group.Go(func() error { return n.events.Run(work) })
 	group.Go(func() error { return n.links.Run(work) })
 	group.Go(func() error { return n.tried.Run(work) })
 	group.Go(func() error {

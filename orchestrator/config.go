@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	Epsilon float64
 	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
+	// Events is told of each room that this process moves. It may be nil.
+	Events *events.Recorder
 }
 
 // DefaultConfig has the values of the binary.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -63,6 +64,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	}
 	failpoint.Hit("move.after-swap")
 	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence, "why", why)
+	o.cfg.Events.Record(events.Event{Kind: events.RoomMoved, Room: room, From: from.Node, To: next.Node, Cause: why, About: next.Fence.String()})
 	if !expect.Unreserved {
 		o.ledger.keep(room, next, expect)
 	}

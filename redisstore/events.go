@@ -19,23 +19,17 @@ const DefaultEventsKept = 100_000
 // DefaultEventsLife is how long the store keeps an event.
 const DefaultEventsLife = 7 * 24 * time.Hour
 
-const (
-	// A fact that is reported again within this time is the same fact.
-	sameFactFor = time.Hour
-
-	eventField = "e"
-)
+const eventField = "e"
 
 var errEventsPage = errors.New("a page of events has at least one")
 
 // SetEventBounds changes how many events the store keeps, and for how long. Call it before the first event.
 func (s *Store) SetEventBounds(kept int, life time.Duration) { s.eventsKept, s.eventsLife = kept, life }
 
-// AppendEvents is events.Store's, in one round trip: a fact that was reported within the last hour is left out, so the call
-// may be repeated. An event that cannot be encoded is left out.
+// AppendEvents is events.Store's, in one round trip. It may be repeated. An event that cannot be encoded is left out.
 func (s *Store) AppendEvents(ctx context.Context, facts []events.Event) error {
 	keys := []string{s.keys.events()}
-	args := []any{int(sameFactFor.Seconds()), s.eventsKept, s.eventsLife.Milliseconds()}
+	args := []any{s.eventsKept, s.eventsLife.Milliseconds()}
 	for _, fact := range facts {
 		text, err := fact.Encode()
 		if err != nil {
@@ -44,7 +38,7 @@ func (s *Store) AppendEvents(ctx context.Context, facts []events.Event) error {
 		}
 		digest := sha256.Sum256([]byte(fact.Same()))
 		keys = append(keys, s.keys.events()+":"+base64.RawURLEncoding.EncodeToString(digest[:12]))
-		args = append(args, text)
+		args = append(args, int(fact.SameFor().Seconds()), text)
 	}
 	if len(keys) == 1 {
 		return nil

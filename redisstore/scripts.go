@@ -85,8 +85,8 @@ var (
 	// KEYS = head, log. ARGV = the cursor's birth and version.
 	followScript = compose(presenceFollow)
 
-	// KEYS = the events, a marker for each new one. ARGV = the markers' seconds to live, how many events are kept, for how long in
-	// milliseconds, then the texts.
+	// KEYS = the events, a marker for each new one. ARGV = how many events are kept, for how long in milliseconds, then for each
+	// marker its seconds to live and the event's text.
 	appendEventsScript = compose(appendEvents)
 
 	// The scripts of a waiting line have KEYS = pin, roster, door, admitted, line, waiting, names. ARGV[1] is "<cap of the token

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -43,6 +44,9 @@ type Config struct {
 
 	// Panics counts panics, also those of the control server, which must share it. Without one the node has its own.
 	Panics *panics.Guard
+
+	// Events is told of rooms that open and close here; nil: nobody.
+	Events *events.Recorder
 }
 
 // Limits bound a node, a room and a peer.

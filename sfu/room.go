@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -299,6 +300,7 @@ func (r *room) expire() {
 		return
 	}
 	r.book.Close()
+	r.node.cfg.Events.Record(events.Event{Kind: events.RoomClosed, Room: r.id, Node: r.node.cfg.Node, About: r.pin().Fence.String()})
 	r.end("the room is empty")
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/rest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,7 @@ type rig struct {
 	placer *fakePlacer
 	views  *fakeViews
 	log    *slog.Logger
+	events rest.Events
 	// users are those of all nodes; nobody is known unless a test says so.
 	users users
 	// prepare changes a signaling node before it runs.
@@ -120,7 +122,7 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	parts := Parts{
 		Placer: r.placer, Pool: pool, Views: r.views, Store: r.placer, Keys: r.keys,
 		Static:   fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
-		Presence: presence.New(quickly(), r.users, r.users, panics.New(), r.log), Users: r.users, Rosters: &fakeRosters{}, Doors: r.placer,
+		Presence: presence.New(quickly(), r.users, r.users, panics.New(), r.log), Users: r.users, Rosters: &fakeRosters{}, Doors: r.placer, Events: r.events,
 	}
 	r.serve(parts.Presence.Run)
 	if killer != nil {

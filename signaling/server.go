@@ -31,6 +31,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
@@ -44,6 +45,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/gaps"
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
@@ -119,6 +121,8 @@ type Parts struct {
 	Rosters  rest.Rosters
 	Doors    Doors
 	Reports  Reports
+	Events   rest.Events      // of all nodes
+	Recorder *events.Recorder // run by the caller; nil: nothing is recorded
 
 	MediaSockets rest.MediaSockets // run by the caller; nil: unchecked
 
@@ -150,6 +154,7 @@ type Server struct {
 	pathLogs     *loglimit.Limiter
 
 	endings    *endings.Endings
+	gaps       *gaps.Gaps
 	moderation *moderation.Moderation
 	doors      *door.Doors
 	others     *others
@@ -194,6 +199,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
+		gaps:         gaps.New(config.Node, parts.Recorder),
 		endings:      endings.New(endings.Deps{Store: parts.Store, Keys: parts.Keys, Panics: guard, Log: log}),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
@@ -231,7 +237,7 @@ func (s *Server) handler() http.Handler {
 			DemandRoomCreate: s.config.DemandRoomCreate,
 		},
 		Keys: s.parts.Keys, Views: s.parts.Views, Placer: s.parts.Placer, Pool: s.parts.Pool, Hub: s.hub, Users: s.parts.Users,
-		Rosters: s.parts.Rosters, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Killer: s.parts.Killer,
+		Rosters: s.parts.Rosters, Events: s.parts.Events, Recorder: s.parts.Recorder, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Killer: s.parts.Killer,
 		RelayCounters: s.parts.RelayCounters, Static: s.parts.Static,
 		Limits: s.limits, Endings: s.endings, Moderation: s.moderation, Doors: s.doors,
 		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count,

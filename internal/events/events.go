@@ -2,7 +2,7 @@
 // drains, and when the store was away. Nodes give facts to a Recorder, which writes them into the store's stream; operators
 // read them from there, also after every process was replaced.
 //
-// It promises that a fact that several nodes report is kept once, that recording never waits for the store, and that what
+// It promises that a fact that several nodes report within a minute is kept once, that recording never waits for the store, and that what
 // could not be kept is counted. It does not know Redis, and it holds no person's name: an event names nodes, rooms and counts.
 //
 // Begin with Event, then Recorder.
@@ -97,6 +97,17 @@ var (
 // Same returns what the reports of one fact have in common.
 func (e Event) Same() string {
 	return strings.Join([]string{string(e.Kind), strconv.Quote(string(e.Node)), strconv.Quote(string(e.Room)), strconv.Quote(e.About)}, "/")
+}
+
+// SameFor is how long further reports of the fact are left out: nodes notice it seconds apart, and a later one is another fact. A fact
+// that has a fence never happens again.
+func (e Event) SameFor() time.Duration {
+	switch e.Kind {
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreSilent, StoreBack:
+		return time.Minute
+	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed:
+	}
+	return time.Hour
 }
 
 // Encode returns the event as the store keeps it: JSON without ID and At, which the store gives. Long texts are cut.

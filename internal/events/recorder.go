@@ -27,7 +27,7 @@ const (
 
 // Store keeps the events.
 type Store interface {
-	// AppendEvents keeps each fact once, however often it is reported within the hour.
+	// AppendEvents keeps each fact once, however often it is reported within its SameFor.
 	AppendEvents(ctx context.Context, facts []Event) error
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
@@ -107,6 +108,37 @@ func withoutItsNode(t *testing.T, c *devcluster.Cluster, roomA, roomB string, in
 	}
 	undisturbed(t, c, beforeB, inB)
 	pinsNameOnlyLiveNodes(t, c)
+	remembered(t, c, beforeA, len(inA))
+}
+
+// remembered waits until the cluster's events tell of the death of a room's node, of the room's one move, and of everybody's return.
+func remembered(t *testing.T, c *devcluster.Cluster, before heldRoom, people int) {
+	t.Helper()
+	eventually(t, time.Minute, "the events tell of it", func() error {
+		var ofNode, ofRoom struct{ Events []events.Event }
+		if err := c.Admin(t.Context(), "events?since=1h&node="+before.Node, &ofNode); err != nil {
+			return err
+		}
+		moves, deaths, back := 0, 0, 0
+		for _, e := range ofNode.Events {
+			switch {
+			case e.Kind == events.RoomRehomed && string(e.Room) == before.Room:
+				moves++
+			case e.Kind == events.NodeDown && e.Cause != "":
+				deaths++
+			}
+		}
+		if err := c.Admin(t.Context(), "events?since=1h&kind=room_back&room="+url.QueryEscape(before.Room), &ofRoom); err != nil {
+			return err
+		}
+		for _, e := range ofRoom.Events {
+			back += e.Back
+		}
+		if moves != 1 || deaths != 1 || back != people {
+			return fmt.Errorf("%d moves, %d deaths, %d of %d back", moves, deaths, back, people)
+		}
+		return nil
+	})
 }
 
 // crowdComes lets thirty publishers into a room with a browser that has few slots. They fill with different people whose

@@ -343,6 +343,16 @@ func (h *Hub) Has(room ring.RoomID) bool {
 	return h.rooms[room] != nil
 }
 
+// People counts the room's sessions here.
+func (h *Hub) People(room ring.RoomID) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		return len(r.sessions)
+	}
+	return 0
+}
+
 // Empty reports whether no room has a session here.
 func (h *Hub) Empty() bool {
 	h.mu.Lock()

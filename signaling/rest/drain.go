@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
@@ -142,6 +143,11 @@ func (a *API) orderDrain(ctx context.Context, node cluster.Node, order control.D
 	case order.Undrain && !told.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
 		return drainAnswer{}, fault.Sayf(wire.CodeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
+	kind := events.NodeDrains
+	if order.Undrain {
+		kind = events.NodeUndrains
+	}
+	a.deps.Recorder.Record(events.Event{Kind: kind, Node: node.ID, Role: string(node.Role), About: string(node.Boot)})
 	a.deps.Log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
 	answer := a.drainOf(ctx, node)
 	answer.Draining, answer.Rooms, answer.Peers = told.GetDraining(), told.GetRooms(), told.GetPeers()

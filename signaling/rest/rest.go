@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -105,6 +106,8 @@ type Deps struct {
 	Hub           Hub
 	Users         Users
 	Rosters       Rosters
+	Events        Events
+	Recorder      *events.Recorder // nil: nothing is recorded
 	Messages      Messenger
 	MediaSockets  MediaSockets // nil: unchecked
 	Killer        Killer       // nil outside development clusters
@@ -205,6 +208,7 @@ func (a *API) Handler() http.Handler {
 				r.Get("/process", a.serveProcess)
 				r.Get("/rooms", a.serveRooms)
 				r.Get("/presence", a.servePresence)
+				r.Get("/events", a.serveEvents)
 			})
 			r.Group(func(r chi.Router) {
 				r.Use(a.granted(access.Grant.ForClusterAdmin))

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/events"
+)
+
+type eventsCommand struct {
+	serverFlags
+	Since  time.Duration `default:"1h" help:"How far back to begin."`
+	Room   string        `help:"Only of this room."`
+	Node   string        `help:"Only of this node."`
+	Kind   []string      `placeholder:"KIND" help:"Only of these kinds, such as node_down or room_rehomed."`
+	Follow bool          `help:"Go on with what happens, until it is interrupted."`
+}
+
+// followEventsEvery is how soon an event is shown.
+const followEventsEvery = time.Second
+
+type eventsPage struct {
+	Events []events.Event `json:"events"`
+	Next   string         `json:"next"`
+	More   bool           `json:"more"`
+}
+
+// Run prints one line an event: its time on this machine, and a sentence. With --json each line is the event as JSON.
+func (c *eventsCommand) Run(ctx context.Context, s streams) error {
+	query := url.Values{"since": {c.Since.String()}, "kind": c.Kind}
+	if c.Room != "" {
+		query.Set("room", c.Room)
+	}
+	if c.Node != "" {
+		query.Set("node", c.Node)
+	}
+	for {
+		body, err := c.send(ctx, http.MethodGet, "events?"+query.Encode())
+		switch {
+		case ctx.Err() != nil: // interrupted
+			return nil
+		case err != nil:
+			return err
+		}
+		var page eventsPage
+		if err := json.Unmarshal(body, &page); err != nil {
+			return fmt.Errorf("decode events: %w", err)
+		}
+		for _, e := range page.Events {
+			if err := c.print(s.out, e); err != nil {
+				return err
+			}
+		}
+		if page.Next != "" {
+			query.Del("since")
+			query.Set("after", page.Next)
+		}
+		if page.More {
+			continue
+		}
+		if !c.Follow || !backoff.Sleep(ctx, followEventsEvery) {
+			return nil
+		}
+	}
+}
+
+// visible keeps what a stranger named a room from moving the cursor.
+func visible(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+func (c *eventsCommand) print(out io.Writer, e events.Event) error {
+	if !c.JSON {
+		_, err := fmt.Fprintf(out, "%s  %s\n", e.At.Local().Format("2006-01-02 15:04:05.000"), strings.Map(visible, e.Sentence()))
+		return err
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s\n", line)
+	return err
+}

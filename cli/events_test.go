@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestEventsAreSentences, page after page; what strangers chose cannot steer the terminal.
+func TestEventsAreSentences(t *testing.T) {
+	pages := map[string]string{
+		"since=1h0m0s&node=sfu-2": `{"events":[{"id":"5-0","at":"2026-11-27T15:41:17.832Z","kind":"node_down","node":"sfu-2","cause":"stream broken"}],"next":"5-0","more":true}`,
+		"after=5-0&node=sfu-2":    `{"events":[{"id":"6-0","at":"2026-11-27T15:41:17.9Z","kind":"room_opened","node":"sfu-2","room":"a\u001b[2J"}],"next":"6-0","more":false}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		for want, page := range pages {
+			if query.Encode() == sorted(t, want) {
+				_, _ = io.WriteString(w, page)
+				return
+			}
+		}
+		t.Errorf("asked for %s", r.URL)
+	}))
+	defer http.DefaultClient.CloseIdleConnections()
+	defer server.Close()
+	ask := func(args ...string) []string {
+		t.Helper()
+		var out, said strings.Builder
+		line := append([]string{"events", "--server", server.URL, "--token", "x", "--node", "sfu-2"}, args...)
+		if code := run(t.Context(), line, streams{in: strings.NewReader(""), out: &out, err: &said}); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, said.String())
+		}
+		return strings.Split(strings.TrimSpace(out.String()), "\n")
+	}
+	lines := ask()
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], "  sfu-2 died (stream broken)") || !strings.HasSuffix(lines[1], "  a\ufffd[2J: opened on sfu-2") {
+		t.Errorf("%q", lines)
+	}
+	if lines := ask("--json"); len(lines) != 2 || !strings.Contains(lines[0], `"kind":"node_down"`) {
+		t.Errorf("%q", lines)
+	}
+}
+
+// sorted is the query as url.Values writes it.
+func sorted(t *testing.T, query string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/?"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.URL.Query().Encode()
+}

@@ -1,0 +1,49 @@
+package gaps
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+type memory struct {
+	mu    sync.Mutex
+	facts []events.Event // guarded by mu
+}
+
+func (m *memory) AppendEvents(_ context.Context, facts []events.Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.facts = append(m.facts, facts...)
+	return nil
+}
+
+func TestOneEventForARoomAndFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &memory{}
+		recorder := events.NewRecorder(kept, panics.New(), slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() { _ = recorder.Run(ctx) }) // it returns nil
+		g := New("signaling-1", recorder)
+		fence := pin.Fence{Epoch: 7, Nonce: 8}
+		g.Report("hall", fence, 140*time.Millisecond, 2)
+		<-time.After(time.Second)
+		g.Report("hall", fence, 90*time.Millisecond, 2)
+		g.Report("cellar", fence, time.Second, 3)
+		<-time.After(time.Minute)
+		cancel()
+		ended.Wait()
+		if len(kept.facts) != 2 || kept.facts[0].Sentence() != "hall: 2 of 2 back at signaling-1, worst gap 0.14 s" ||
+			kept.facts[1].Sentence() != "cellar: 1 of 3 back at signaling-1, worst gap 1.00 s" {
+			t.Errorf("%+v", kept.facts)
+		}
+	})
+}

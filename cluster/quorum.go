@@ -4,10 +4,15 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
 )
 
 // forgetDead is how long a dead node counts as missing. A node that never comes back must not cost the majority for good.
 const forgetDead = time.Hour
+
+// subscribeAgain is the pause after an overflow. The lost events stay unknown: a node whose death is among them does not count as missing.
+const subscribeAgain = time.Second
 
 // Quorum judges whether this process is on the larger side of a network partition: whether it sees more live nodes than nodes that died
 // without a goodbye within forgetDead. A media node on the smaller side must not confirm pins, because the other side may have moved its
@@ -24,17 +29,27 @@ func NewQuorum(members *Cluster) *Quorum {
 	return &Quorum{members: members, missing: map[Name]time.Time{}}
 }
 
-// Run follows the deaths and returns of nodes until ctx ends, or until the cluster ends its events.
+// Run follows the deaths and returns of nodes until ctx ends, and returns nil.
 func (q *Quorum) Run(ctx context.Context) error {
+	for {
+		q.follow(ctx)
+		if !backoff.Sleep(ctx, subscribeAgain) {
+			return nil
+		}
+	}
+}
+
+// follow returns when ctx ends or the cluster ends its events, which it does to a subscriber that is too slow.
+func (q *Quorum) follow(ctx context.Context) {
 	events, cancel := q.members.Subscribe()
 	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case event, open := <-events:
 			if !open {
-				return nil
+				return
 			}
 			q.note(event, time.Now())
 		}

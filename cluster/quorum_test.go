@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -45,4 +48,30 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("%s: majority %t, want %t", test.name, got, test.want)
 		}
 	}
+}
+
+// A subscriber that was too slow gets no more events: the quorum subscribes again.
+func TestQuorumSubscribesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cluster{}
+		q := NewQuorum(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() { _ = q.Run(ctx) }) // it returns nil
+		latest := func() *subscription {
+			synctest.Wait()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.subscriptions[len(c.subscriptions)-1]
+		}
+		latest().end()
+		<-time.After(2 * subscribeAgain)
+		latest().push(Event{Kind: EventDead, Node: Node{ID: "a", Role: RoleSFU}})
+		synctest.Wait()
+		cancel()
+		ended.Wait()
+		if len(q.missing) != 1 {
+			t.Errorf("%d nodes are missing", len(q.missing))
+		}
+	})
 }

@@ -85,12 +85,14 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err != nil {
 		return err
 	}
-	if s.line.unasked && !link.Attached.GetResumed() && !link.Attached.GetWasHere() {
+	if s.line.unasked.Load() && !link.Attached.GetResumed() && !link.Attached.GetWasHere() {
 		// An older node takes in whoever attaches. It gets no Leave, which would take a place away that the person may have.
 		link.Close()
 		return orchestrator.ErrStoreUnavailable
 	}
-	s.line.passed = s.line.passed || s.line.unasked // the media node knows the person
+	if s.line.unasked.Load() {
+		s.line.passed.Store(true) // the media node knows the person
+	}
 	failpoint.Hit("open.after")
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
 	s.setRoster(link.Attached.GetRoster())
@@ -221,7 +223,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, limits.ErrTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
-	opening.OnlyIfHere = s.line.unasked
+	opening.OnlyIfHere = s.line.unasked.Load()
 	for tries := 0; ; tries++ {
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)
@@ -232,11 +234,11 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		if final(failure) || tries+1 >= joinTries {
 			return nil, failure
 		}
-		next, err := s.placeAfter(ctx, p, opening.Expect, failure)
+		next, err := s.placeAfter(ctx, s.who, p, opening.Expect, failure)
 		if err != nil {
 			return nil, err
 		}
-		opening.OnlyIfHere = s.line.unasked
+		opening.OnlyIfHere = s.line.unasked.Load()
 		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next

@@ -32,7 +32,7 @@ const (
 var errTurnedAway = fault.Coded(wire.CodeTurnedAway, "somebody who runs this room turned this person away")
 
 // line is a session's way through the door of its room, and its place in the line before it. A room without a cap has no door. The session's
-// loop owns it, but for waiting.
+// loop owns it, but for what is atomic.
 type line struct {
 	placer Placer
 	hub    *hub.Hub
@@ -46,15 +46,15 @@ type line struct {
 
 	resumes bool
 	wanted  bool // the client would wait
-	passed  bool // the door let the person in
-	unasked bool // a resume whose question the store did not answer: only a media node that knows the person lets it in
 	told    wire.Waiting
 	ticket  int64
 	place   waitlist.Place
 	here    *waitlist.Member // nil unless waiting
 	words   chan waitlist.Word
 
-	waiting atomic.Bool // stands in the line; any goroutine may read it
+	// Any goroutine may use the next three. passed: the door let the person in. unasked: the store did not answer a resume's question, so
+	// only a media node that knows the person lets it in. waiting: the person stands in the line.
+	passed, unasked, waiting atomic.Bool
 
 	placeNext  time.Time // without headroom
 	placePause time.Duration
@@ -70,7 +70,7 @@ func (l *line) mayWait(ctx context.Context, err error, expect headroom.Room) boo
 	if lacksHeadroom(err) {
 		l.placePause = min(max(2*l.placePause, placeEvery), placeEveryMax)
 		l.placeNext = time.Now().Add(l.placePause)
-		_, err = l.pass(ctx, expect, 2*l.placePause)
+		_, err = l.pass(ctx, *l.who, expect, 2*l.placePause)
 	}
 	wait, stands := errors.AsType[*waitlist.WaitError](err)
 	if !stands || wait.Answer.Outcome != waitlist.Waiting {
@@ -129,7 +129,7 @@ func (l *line) heard(ctx context.Context, w waitlist.Word, expect headroom.Room)
 	// Who is let in makes the reservation its own. Else the store forgot the line or who is in the room, or was away: the ticket
 	// finds the place.
 	case w.Code == waitlist.LetIn, w.Code == waitlist.Gone:
-		_, err := l.pass(ctx, expect, 0)
+		_, err := l.pass(ctx, *l.who, expect, 0)
 		if err == nil {
 			l.quit(ctx, false)
 			return true, false
@@ -183,7 +183,7 @@ func (l *line) quit(ctx context.Context, leaves bool) {
 // keepPlace precedes a leave by a person who may come back. It returns false if the place is not kept: then a Leave would give it
 // away, while the media node keeps for its grace time whoever only goes silent.
 func (l *line) keepPlace(ctx context.Context, m *wire.Leave) bool {
-	if !m.Back || !l.passed {
+	if !m.Back || !l.passed.Load() {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
@@ -206,18 +206,18 @@ func (l *line) knowsNoCap() bool {
 
 // enter returns the pin of the room once its door lets the person in. Rooms without a cap and hidden people need no door.
 func (l *line) enter(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
-	if l.passed || l.who.Hidden || l.knowsNoCap() {
+	if l.passed.Load() || l.who.Hidden || l.knowsNoCap() {
 		p, err := l.hub.Place(ctx, l.who.Room, expect)
 		if !errors.Is(err, waitlist.ErrDoor) {
 			return p, err
 		}
-		if l.passed || l.who.Hidden {
+		if l.passed.Load() || l.who.Hidden {
 			return p, nil
 		}
 	}
-	p, err := l.pass(ctx, expect, 0)
+	p, err := l.pass(ctx, *l.who, expect, 0)
 	if l.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
-		l.unasked = true
+		l.unasked.Store(true)
 		return throughDoor(l.hub.Place(ctx, l.who.Room, expect))
 	}
 	return p, err
@@ -232,27 +232,31 @@ func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
 }
 
 // pass asks the door. hold keeps everybody out for that time.
-func (l *line) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
+// pass asks the door for who. The one caller beside the session's loop is an attach that a media node refused because it does not know the
+// person: the session is then in its room, so nobody else uses ticket and place.
+func (l *line) pass(ctx context.Context, who access.Session, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
 	limited, cancel := context.WithTimeout(ctx, hub.AskLimit)
 	defer cancel()
-	p, answer, err := l.placer.Enter(limited, l.who.Room, expect, waitlist.Entry{
-		Identity: l.who.Identity, Peer: l.who.Peer, Name: l.who.Name, Cap: l.ownCap(), Usual: l.usual, Host: l.who.CanModerate, Wait: l.wanted && !l.resumes,
+	p, answer, err := l.placer.Enter(limited, who.Room, expect, waitlist.Entry{
+		Identity: who.Identity, Peer: who.Peer, Name: who.Name, Cap: l.ownCap(), Usual: l.usual, Host: who.CanModerate, Wait: l.wanted && !l.resumes,
 		Ticket: l.ticket, Hold: hold,
 	})
 	// A store that does not answer takes nobody's place in the line.
 	if _, waits := errors.AsType[*waitlist.WaitError](err); waits || answer.Outcome != waitlist.Refused {
 		l.ticket, l.place = answer.Ticket, answer.Place
 	}
-	l.passed = err == nil
-	l.unasked = l.unasked && err != nil
+	l.passed.Store(err == nil)
+	if err == nil {
+		l.unasked.Store(false)
+	}
 	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
 		detached := context.WithoutCancel(ctx)
-		l.work(func() { l.doors.AskOwner(detached, waitlist.Owed{Room: l.who.Room, Pin: answer.Owing}) })
+		l.work(func() { l.doors.AskOwner(detached, waitlist.Owed{Room: who.Room, Pin: answer.Owing}) })
 	}
 	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
 		detached := context.WithoutCancel(ctx)
 		l.work(func() {
-			l.doors.Do(detached, l.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: l.who.Identity, Peer: l.who.Peer})
+			l.doors.Do(detached, who.Room, waitlist.Order{Deed: waitlist.Release, Identity: who.Identity, Peer: who.Peer})
 		})
 	}
 	wait, refused := errors.AsType[*waitlist.WaitError](err)

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
@@ -71,7 +72,7 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link
 func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
-	opening := s.opening(s.pin)
+	opening, who := s.opening(s.pin), s.who // a rename changes the session's own
 	s.work(func() {
 		r, told := reached{number: opening}, false
 		for tries := 0; ; tries++ {
@@ -83,7 +84,7 @@ func (s *session) reach(ctx context.Context) {
 			if final(r.err) {
 				break
 			}
-			why := s.lookAgain(ctx, opening.Pin, opening.Expect, r.err, tries)
+			why := s.lookAgain(ctx, who, opening.Pin, opening.Expect, r.err, tries)
 			if lacksHeadroom(why) && !told {
 				told = true
 				s.socket.send(reply.Of(why))
@@ -104,11 +105,11 @@ func (s *session) reach(ctx context.Context) {
 }
 
 // lookAgain asks where the room is if it may have moved. errElsewhere: the hub has its new pin.
-func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Room, failure error, tries int) error {
+func (s *session) lookAgain(ctx context.Context, who access.Session, at pin.Pin, expect headroom.Room, failure error, tries int) error {
 	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
 		return nil
 	}
-	next, err := s.placeAfter(ctx, at, expect, failure)
+	next, err := s.placeAfter(ctx, who, at, expect, failure)
 	if err != nil {
 		s.log.Debug("room not placed again", "error", err)
 		return err
@@ -134,7 +135,7 @@ func refusesRoom(refused *sfulink.RefusedError) bool {
 }
 
 // A refused room has the size that its node judged.
-func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
+func (s *session) placeAfter(ctx context.Context, who access.Session, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch {
 		case refusesRoom(refused):
@@ -142,7 +143,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 		case refused.Code == control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
 		case refused.Code == control.Refusal_REFUSAL_NOT_HERE:
-			return s.line.pass(ctx, expect, 0) // only the door can let this person in
+			return s.line.pass(ctx, who, expect, 0) // only the door can let this person in
 		}
 		if !refused.Current.IsZero() {
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
@@ -203,9 +204,9 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	if f, err := current.Value(); err == nil {
 		refused.Current = f
 	}
-	at, expect := s.pin, s.expect()
+	at, expect, who := s.pin, s.expect(), s.who
 	s.work(func() {
-		_ = s.lookAgain(ctx, at, expect, refused, 0)
+		_ = s.lookAgain(ctx, who, at, expect, refused, 0)
 	})
 }
 

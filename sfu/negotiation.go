@@ -29,8 +29,8 @@ var (
 	errBrokenPeer       = errors.New("what this peer sent has broken the node's handling of it twice")
 )
 
-// survive answers the offer once a core is free, and gives up the offer's connection when that panics. It needs the peer's negotiation.
-func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
+// catchOffer answers the offer once a core is free, and gives up the offer's connection when that panics. It needs the peer's negotiation.
+func (n *negotiation) catchOffer(ctx context.Context) (sdp string, err error) {
 	node := n.session.room.node
 	if node.panics.Refuses(n.strikeName) {
 		return "", errBrokenPeer
@@ -42,7 +42,7 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	whole := node.panics.Survives(n.session.room.log, "an offer broke the node's answering of it", func() { sdp, err = n.run(ctx) },
+	whole := !node.panics.Catch(n.session.room.log, "an offer broke the node's answering of it", func() { sdp, err = n.run(ctx) },
 		"peer", string(n.session.peer.id))
 	if whole {
 		return sdp, err

@@ -88,7 +88,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}, nil
 }
 
-// Panics counts survived panics. The control server must share it.
+// Panics counts caught panics. The control server must share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
 
 // Rosters writes to the store who is in the rooms. The caller gives it the store and runs it.
@@ -123,9 +123,9 @@ func (n *Node) Run(ctx context.Context) error {
 			rooms.Go(func() { n.serve(roomsCtx, r) })
 		// However old the tick is, the counters are read now.
 		case <-tick.C:
-			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(time.Now()) })
+			n.panics.Catch(n.log, "measuring the load broke", func() { n.measure(time.Now()) })
 		case <-divide.C:
-			n.panics.Survives(n.log, "sharing the egress broke", func() { n.share(time.Now()) })
+			n.panics.Catch(n.log, "sharing the egress broke", func() { n.share(time.Now()) })
 		case err = <-broken:
 			running = false
 		case <-ctx.Done():
@@ -232,7 +232,7 @@ func (n *Node) advertised() string {
 
 // closeSoon closes a connection in a goroutine of its own, because that may wait and a room's loop must not.
 func (n *Node) closeSoon(closing func()) {
-	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
+	n.closers.Go(func() { n.panics.Catch(n.log, "a connection broke its closing", closing) })
 }
 
 func (n *Node) openRooms() []*room {

@@ -151,9 +151,9 @@ func (r *room) loop(ctx context.Context) {
 	for !r.endNow {
 		select {
 		case task := <-r.tasks:
-			r.survive(task)
+			r.catchTask(task)
 		case <-r.news.wake:
-			r.survive(r.tellNews)
+			r.catchTask(r.tellNews)
 		case <-ctx.Done():
 			r.end("the node is stopping")
 		}
@@ -304,9 +304,9 @@ func (r *room) expire() {
 	r.end("the room is empty")
 }
 
-// survive runs a task, which may panic without harm to the room.
-func (r *room) survive(task func()) {
-	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
+// catchTask runs a task, which may panic without harm to the room.
+func (r *room) catchTask(task func()) {
+	r.node.panics.Catch(r.log, "a task broke the room's loop: it is given up", task)
 }
 
 // abandon undoes an Attach that panicked. It runs on the loop.

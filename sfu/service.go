@@ -51,7 +51,7 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	written := make(chan error, 1)
 	go func() {
 		err := status.Error(codes.Internal, "the node broke while it sent")
-		s.node.panics.Survives(session.room.log, "an event broke its sending: stream ended", func() {
+		s.node.panics.Catch(session.room.log, "an event broke its sending: stream ended", func() {
 			err = session.outbox.drain(stream.Send)
 		}, "peer", string(session.peer.id))
 		written <- err

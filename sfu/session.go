@@ -30,7 +30,7 @@ func (s *session) handle(ctx context.Context, message *control.PeerMessage) bool
 	goesOn := false
 	err := s.room.do(ctx, func() {
 		if goesOn = s.check(message); goesOn {
-			goesOn = s.survive(message)
+			goesOn = s.catchMessage(message)
 		}
 	})
 	return err == nil && goesOn
@@ -142,7 +142,7 @@ func (s *session) offer(ctx context.Context, message *control.PeerMessage, wante
 	if sdp, ok := s.peer.answerTo(wanted.GetId()); ok {
 		return s.room.do(ctx, func() { s.sendAnswer(wanted.GetId(), sdp) }) == nil
 	}
-	sdp, err := n.survive(ctx)
+	sdp, err := n.catchOffer(ctx)
 	if err != nil {
 		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", wanted.GetId(), "error", err)
 		return s.room.do(ctx, func() {
@@ -181,7 +181,7 @@ func rejection(id string, err error) *control.OfferRejected {
 // read handles the stream's messages in turn until it ends.
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
-	whole := s.room.node.panics.Survives(s.room.log, "a message broke its reading: stream ended", func() {
+	whole := !s.room.node.panics.Catch(s.room.log, "a message broke its reading: stream ended", func() {
 		for {
 			message, err := stream.Recv()
 			if err != nil || !s.handle(stream.Context(), message) {
@@ -194,12 +194,12 @@ func (s *session) read(stream control.Media_AttachServer) {
 	}
 }
 
-// survive handles a message, and ends the stream of one that panics. A peer that sends two such messages leaves the room. It runs on
+// catchMessage handles a message, and ends the stream of one that panics. A peer that sends two such messages leaves the room. It runs on
 // the loop.
-func (s *session) survive(message *control.PeerMessage) (goesOn bool) {
+func (s *session) catchMessage(message *control.PeerMessage) (goesOn bool) {
 	r, p := s.room, s.peer
 	guard := r.node.panics
-	if guard.Survives(r.log, "a message broke the room's handling of it: stream ended", func() { goesOn = s.handleNow(message) },
+	if !guard.Catch(r.log, "a message broke the room's handling of it: stream ended", func() { goesOn = s.handleNow(message) },
 		"peer", string(p.id), "identity", p.entry.GetIdentity()) {
 		return goesOn
 	}

@@ -87,11 +87,6 @@ func (g *Guard) Catch(log *slog.Logger, what string, f func(), attributes ...any
 	return caught != nil
 }
 
-// Survives is Catch for the callers in package sfu. It reports whether there was no panic.
-func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
-	return !g.Catch(log, what, f, attributes...)
-}
-
 // Count is of reported panics.
 func (g *Guard) Count() uint64 { return g.count.Load() }
 

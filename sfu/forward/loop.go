@@ -65,7 +65,7 @@ func (r *Room) tickEvery() time.Duration {
 }
 
 func (r *Room) handleTasks(task func()) {
-	defer r.surviveTask()
+	defer r.catchTask()
 	r.inBatch(func() {
 		r.runTask(task)
 		for range len(r.tasks) {
@@ -76,7 +76,7 @@ func (r *Room) handleTasks(task func()) {
 }
 
 func (r *Room) runTask(task func()) {
-	defer r.surviveTask()
+	defer r.catchTask()
 	task()
 }
 
@@ -89,7 +89,7 @@ func (r *Room) inBatch(f func()) {
 }
 
 func (r *Room) handleBurst(p *Packet) {
-	defer r.survivePacket()
+	defer r.catchPacket()
 	r.inBatch(func() {
 		if len(r.backlog.queue) > 0 || time.Since(p.arrived) > behindAfter {
 			r.catchUp(p)
@@ -107,17 +107,17 @@ func (r *Room) handleBurst(p *Packet) {
 }
 
 func (r *Room) handleBacklog() {
-	defer r.survivePacket()
+	defer r.catchPacket()
 	r.inBatch(func() { r.catchUp(nil) })
 }
 
 func (r *Room) handleOverdueFrames() {
-	defer r.survivePacket()
+	defer r.catchPacket()
 	r.inBatch(func() { r.forwardOverdueFrames(time.Now()) })
 }
 
 func (r *Room) handlePaced(now time.Time) {
-	defer r.survivePacket()
+	defer r.catchPacket()
 	r.inBatch(func() { r.releasePaced(now) })
 }
 
@@ -292,7 +292,7 @@ func (r *Room) releasePaced(now time.Time) {
 }
 
 func (r *Room) tick(now time.Time) {
-	defer r.surviveTask()
+	defer r.catchTask()
 	r.takeBudgets()
 	r.viewersWait = false
 	for _, l := range r.members.layers {
@@ -333,12 +333,12 @@ func (r *Room) tick(now time.Time) {
 
 func (r *Room) tickLayer(l *Layer, now time.Time) {
 	r.handling = l
-	defer r.survivePacket()
+	defer r.catchPacket()
 	l.tick(now)
 }
 
 func (r *Room) tickSubscriber(sub *subscriber, now time.Time) {
-	defer r.surviveSubscriber(sub)
+	defer r.catchSubscriber(sub)
 	sub.sendReports(now)
 	sub.probe()
 }
@@ -383,7 +383,7 @@ func (r *Room) updateSubscribers(now time.Time) {
 }
 
 func (r *Room) updateSubscriber(sub *subscriber, now time.Time) {
-	defer r.surviveSubscriber(sub)
+	defer r.catchSubscriber(sub)
 	a := &r.assignment
 	anew := r.changed.tables || sub.changed
 	a.moved = a.moved[:0]
@@ -431,7 +431,7 @@ func (r *Room) reselectAtKeyframe(l *Layer, now time.Time) {
 
 // The three functions below are the room's wall against panics: a panic costs only the peer whose packet or slot was handled.
 
-func (r *Room) survivePacket() {
+func (r *Room) catchPacket() {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return
@@ -443,7 +443,7 @@ func (r *Room) survivePacket() {
 	r.broken(l.cfg.Peer)
 }
 
-func (r *Room) surviveSubscriber(sub *subscriber) {
+func (r *Room) catchSubscriber(sub *subscriber) {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return
@@ -455,7 +455,7 @@ func (r *Room) surviveSubscriber(sub *subscriber) {
 	r.broken(sub.peer)
 }
 
-func (r *Room) surviveTask() {
+func (r *Room) catchTask() {
 	if caught := panics.Of(recover()); caught != nil {
 		r.cfg.Panics.Report(r.log, caught, "a task broke forwarding")
 	}

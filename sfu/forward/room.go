@@ -83,7 +83,7 @@ type Room struct {
 	backlog    backlog
 	shards     shards
 
-	// handling is the layer whose packet is being handled, for survivePacket.
+	// handling is the layer whose packet is being handled, for catchPacket.
 	handling *Layer
 	// changed is what updateSubscribers has to look at.
 	changed struct{ tables, speakers, layers bool }

@@ -208,7 +208,7 @@ func (sub *subscriber) probe() {
 }
 
 // releasePaced forwards what the path carries by now. handling is set to the layer of each packet, for
-// Room.survivePacket.
+// Room.catchPacket.
 func (sub *subscriber) releasePaced(now time.Time, handling **Layer) {
 	q := &sub.pace
 	perSecond := paceFactor * float64(sub.budget) / 8

@@ -88,7 +88,7 @@ func (t *Transport) read(reader int) error {
 
 // receive tells packets apart (RFC 7983 section 7).
 func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
-	defer t.survive(from)
+	defer t.catchPacket(from)
 	switch first := b[0]; {
 	case first <= 3:
 		k := t.checks.Get().(*checker) //nolint:forcetypeassert // that is what the pool makes
@@ -109,7 +109,7 @@ func (t *Transport) receive(b []byte, from egress.Address, now time.Time) {
 	}
 }
 
-func (t *Transport) survive(from egress.Address) {
+func (t *Transport) catchPacket(from egress.Address) {
 	caught := panics.Of(recover())
 	if caught == nil {
 		return

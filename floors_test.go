@@ -56,7 +56,7 @@ var floors = [][]string{
 	{"internal/events"},
 	{"pin", "internal/panics", "failover/relief"},
 	{"ring/paper"},
-	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock", "internal/child"},
+	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock", "internal/child", "internal/build"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its

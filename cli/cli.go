@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -52,6 +53,7 @@ type commands struct {
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
 	Ring      ringCommand      `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
+	Version   versionCommand   `cmd:"" help:"Say which build this binary is; --version does so, too."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
 }
 
@@ -82,6 +84,9 @@ func newParser(root *commands, s streams) (*kong.Kong, error) {
 }
 
 func run(ctx context.Context, args []string, s streams) int {
+	if slices.Equal(args, []string{"--version"}) {
+		args = []string{"version"}
+	}
 	var root commands
 	parser, err := newParser(&root, s)
 	if err != nil {

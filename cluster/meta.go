@@ -25,19 +25,23 @@ type meta struct {
 	Protocol uint32 `json:"p,omitempty"`
 	Can      string `json:"x,omitempty"`
 	MediaIPs string `json:"a,omitempty"`
+	Build    string `json:"b,omitempty"`
 }
 
 // Four addresses.
 const maxMediaIPsBytes = 160
 
+// maxVersionBytes is enough for "0.1.0+65fd839c-modified".
+const maxVersionBytes = 40
+
 func encodeMeta(node Node) []byte {
 	m := meta{
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining, Overdue: node.Overdue, Protocol: node.Protocol, Can: node.Capabilities,
-		MediaIPs: node.MediaIPs,
+		MediaIPs: node.MediaIPs, Build: node.Version,
 	}
 	text, err := json.Marshal(m)
 	if len(text) > memberlist.MetaMaxSize { // only relayed clients miss the node then
-		m.MediaIPs = ""
+		m.MediaIPs, m.Build = "", ""
 		text, err = json.Marshal(m)
 	}
 	if err != nil {
@@ -69,8 +73,15 @@ func parseMember(name string, text []byte) (Node, error) {
 	if len(m.MediaIPs) <= maxMediaIPsBytes {
 		node.MediaIPs = m.MediaIPs
 	}
+	if len(m.Build) <= maxVersionBytes && !strings.ContainsFunc(m.Build, notOfAVersion) {
+		node.Version = m.Build
+	}
 	node.Draining, node.Overdue, node.Later = m.Draining, m.Draining && m.Overdue, m.Version > metaVersion
 	return node, nil
+}
+
+func notOfAVersion(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".+-_", r))
 }
 
 // readMeta skips later versions' other types and addresses.

@@ -41,6 +41,7 @@ type Node struct {
 	Protocol     uint32 // of the control port; 0: too old
 	Capabilities string // control.Capabilities, separated by commas
 	MediaIPs     string // for clients, separated by commas; empty: Media's
+	Version      string // of its build; empty: too old to say
 }
 
 // MediaSockets are where clients send.

@@ -70,6 +70,9 @@ func (f *Failover) record(event cluster.Event) {
 		return
 	}
 	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot)}
+	if kind == events.NodeUp {
+		fact.Version = event.Node.Version
+	}
 	if kind == events.NodeDown {
 		fact.Cause = event.Why
 	}

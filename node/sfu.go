@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
@@ -189,7 +190,7 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		return err
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Protocol: control.Protocol, Capabilities: control.Told()}
+	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
 	if self.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 		child.AddressMedia:   n.media.MediaAddress().String(),
 		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
-	n.log.Info("media node is up", "control", addresses[child.AddressControl],
+	n.log.Info("media node is up", "version", build.Current().Short(), "control", addresses[child.AddressControl],
 		"media", addresses[child.AddressMedia], "gossip", addresses[child.AddressGossip], "clients_are_told", n.media.MediaIPs())
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: no room can be opened here until it does (is --store right, is Redis running?)", "error", err)

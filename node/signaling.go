@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
@@ -172,7 +173,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return Faults(fmt.Errorf("--store: %w", err))
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told()}
+	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (n *signalingNode) tell(ctx context.Context, announce func(map[string]strin
 		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
 	n.turn.tell(addresses)
-	n.log.Info("signaling node is up", "listen", addresses[child.AddressHTTP], "control", addresses[child.AddressControl], "gossip", addresses[child.AddressGossip])
+	n.log.Info("signaling node is up", "version", build.Current().Short(), "listen", addresses[child.AddressHTTP], "control", addresses[child.AddressControl], "gossip", addresses[child.AddressGossip])
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -45,5 +46,27 @@ func TestOperatorsReadEvents(t *testing.T) {
 	log.away = true
 	if status, body, _ := e.get("/api/v1/events", operator); status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// GET /nodes says which build each node runs, and that they differ.
+func TestMixedVersions(t *testing.T) {
+	r := newRig(t)
+	e := r.signalingNode(nil)
+	operator := r.mint(access.Operator("operator"), time.Hour)
+	for _, c := range []struct {
+		versions [2]string
+		mixed    bool
+	}{{[2]string{"0.1.0", "0.1.0"}, false}, {[2]string{"0.1.0", "0.2.0"}, true}} {
+		r.views.add(cluster.Node{ID: "one", Role: cluster.RoleSFU, Version: c.versions[0]})
+		r.views.add(cluster.Node{ID: "two", Role: cluster.RoleSFU, Version: c.versions[1]})
+		_, body, _ := e.get("/api/v1/nodes", operator)
+		var answer struct {
+			Nodes         []struct{ Node, Version string }
+			MixedVersions bool
+		}
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Nodes) != 2 || answer.Nodes[1].Version != c.versions[1] || answer.MixedVersions != c.mixed {
+			t.Errorf("%v: %s", c.versions, body)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type nodeRow struct {
 	HTTP                 string       `json:"http,omitempty"`
 	Protocol             uint32       `json:"protocol"`     // of the control port; 0: too old to say
 	Capabilities         string       `json:"capabilities"` // separated by commas
+	Version              string       `json:"version"`      // of its build; empty: too old to say
 	Draining             bool         `json:"draining"`
 	Suspect              bool         `json:"suspect"`     // by gossip: no new rooms
 	Unreachable          bool         `json:"unreachable"` // not heard here
@@ -44,6 +45,8 @@ type nodeRow struct {
 type nodesAnswer struct {
 	Nodes   []nodeRow `json:"nodes"`
 	Settled bool      `json:"settled"`
+	// MixedVersions: the nodes do not all run the same build.
+	MixedVersions bool `json:"mixedVersions"`
 }
 
 func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
@@ -57,7 +60,7 @@ func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
 		}
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,
-			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
+			Version: n.Version, Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 			FloorBitsPerSecond: n.Load.FloorBitsPerSecond, LimitedSeconds: n.Load.Limited,
@@ -65,5 +68,8 @@ func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })
+	for _, n := range answer.Nodes {
+		answer.MixedVersions = answer.MixedVersions || n.Version != answer.Nodes[0].Version
+	}
 	reply.JSON(w, http.StatusOK, answer)
 }

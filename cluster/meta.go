@@ -40,8 +40,12 @@ func encodeMeta(node Node) []byte {
 		MediaIPs: node.MediaIPs, Build: node.Version,
 	}
 	text, err := json.Marshal(m)
+	if len(text) > memberlist.MetaMaxSize {
+		m.Build = ""
+		text, err = json.Marshal(m)
+	}
 	if len(text) > memberlist.MetaMaxSize { // only relayed clients miss the node then
-		m.MediaIPs, m.Build = "", ""
+		m.MediaIPs = ""
 		text, err = json.Marshal(m)
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	if how == cluster.DepartureLeft {
 		f.log.Info("node left", "node", node.ID, "boot", boot)
 	} else {
-		f.log.Info("node down", "node", node.ID, "boot", boot, "evidence", why)
+		f.log.Warn("node down", "node", node.ID, "boot", boot, "evidence", why)
 	}
 }
 

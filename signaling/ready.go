@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -221,6 +222,8 @@ func (s *Server) checkReady(ctx context.Context) error {
 const (
 	pingStoreEvery = time.Second
 	pingStoreLimit = time.Second
+	// toldSilence is the shortest silence of the store that the cluster's events tell of.
+	toldSilence = 5 * time.Second
 )
 
 var errStoreless = errors.New("this signaling node has not reached the store for a while, and another one does: is its way to --store cut?")
@@ -231,6 +234,8 @@ type storeWatch struct {
 	views  Views
 	store  Store
 	after  time.Duration // without an answer
+	node   ring.NodeID
+	events *events.Recorder
 	panics *panics.Guard
 	log    *slog.Logger
 
@@ -252,6 +257,11 @@ func (w *storeWatch) look(ctx context.Context, asker *readiness.Asker, last time
 	cancel()
 	w.reached.Store(err == nil)
 	if err == nil {
+		if silent := time.Since(last); silent >= toldSilence {
+			w.events.Record(events.Event{
+				Kind: events.StoreBack, Node: w.node, Role: string(cluster.RoleSignaling), Cause: "silent for " + silent.Round(time.Second).String(),
+			})
+		}
 		if w.alone.Swap(false) {
 			w.log.Info("the store is reached again")
 		}

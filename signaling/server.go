@@ -213,7 +213,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	s.reach = &reach{
 		others: s.others, views: parts.Views, hub: s.hub, after: config.CutOffAfter, panics: guard, log: log, asker: readiness.New(askReadyLimit),
 	}
-	s.storeWatch = &storeWatch{others: s.others, views: parts.Views, store: parts.Store, after: config.StorelessAfter, panics: guard, log: log}
+	s.storeWatch = &storeWatch{others: s.others, views: parts.Views, store: parts.Store, after: config.StorelessAfter, node: config.Node, events: parts.Recorder, panics: guard, log: log}
 	return s, nil
 }
 

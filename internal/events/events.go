@@ -46,9 +46,7 @@ const (
 	RoomBack Kind = "room_back"
 	// Everybody has left a room.
 	RoomClosed Kind = "room_closed"
-	// Node does not reach the store any more.
-	StoreSilent Kind = "store_silent"
-	// Node reaches the store again.
+	// StoreBack: the store answers Node again. Cause says how long it was silent.
 	StoreBack Kind = "store_back"
 )
 
@@ -59,7 +57,7 @@ type Event struct {
 	// At is when the store wrote it, by the store's clock.
 	At   time.Time `json:"at,omitzero"`
 	Kind Kind      `json:"kind"`
-	// Node is the node that the event is about. For StoreSilent, StoreBack and RoomBack it is the node that reports
+	// Node is the node that the event is about. For StoreBack and RoomBack it is the node that reports
 	// it.
 	Node ring.NodeID `json:"node,omitempty"`
 	// Role is the role of Node.
@@ -103,7 +101,7 @@ func (e Event) Same() string {
 // that has a fence never happens again.
 func (e Event) SameFor() time.Duration {
 	switch e.Kind {
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreSilent, StoreBack:
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
 		return time.Minute
 	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed:
 	}

@@ -68,6 +68,7 @@ func TestSentences(t *testing.T) {
 		"hall: 2 of 2 back at signaling-1, worst gap 0.14 s":       {Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 2, Back: 2, WorstGapMillis: 140},
 		"sfu-1 is up (version 0.1.0)":                              {Kind: NodeUp, Node: "sfu-1", Version: "0.1.0"},
 		"sfu-1 no longer drains":                                   {Kind: NodeUndrains, Node: "sfu-1"},
+		"the store answers signaling-1 again (silent for 12s)":     {Kind: StoreBack, Node: "signaling-1", Cause: "silent for 12s"},
 		"comet hall sfu-1":                                         {Kind: "comet", Room: "hall", Node: "sfu-1"},
 	} {
 		if got := e.Sentence(); got != want {

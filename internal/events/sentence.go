@@ -30,10 +30,8 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("%s: %d of %d back at %s, worst gap %.2f s", e.Room, e.Back, e.Peers, e.Node, gap.Seconds())
 	case RoomClosed:
 		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)
-	case StoreSilent:
-		return fmt.Sprintf("the store does not answer %s%s", e.Node, clause(" (%s)", e.Cause))
 	case StoreBack:
-		return fmt.Sprintf("the store answers %s again", e.Node)
+		return fmt.Sprintf("the store answers %s again%s", e.Node, clause(" (%s)", e.Cause))
 	// A later version has written this kind.
 	default:
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Room, e.Node))

@@ -11,7 +11,8 @@ import (
 // Suspicion lasts suspicionMult x probeInterval for 3 to 10 members, twice that without a confirmation. See
 // docs/CLUSTER.md.
 const (
-	// Defaults: 1 s and 4. Five pings of 100 bytes a second and member. A late process can still refute.
+	// memberlist's defaults are 1 s and 4. At 200 ms each member sends five pings of 100 bytes a second. A process that is merely late
+	// still has time to refute the suspicion.
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 

@@ -26,7 +26,7 @@ var errShortKey = errors.New("cluster key is too short")
 // 128 bits in hexadecimal.
 const minKeyCharacters = 32
 
-// A changed label is another cluster.
+// The labels of the keys that are derived from the cluster key. Nodes whose labels differ cannot talk to each other.
 const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"

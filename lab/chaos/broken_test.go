@@ -130,15 +130,6 @@ func brokenBuilds() []brokenBuild {
 // may go well by chance, or break another promise first.
 const brokenRuns = 3
 
-// TestEveryMutantApplies: what a mutant changes is where it says, in code that may have been moved since.
-func TestEveryMutantApplies(t *testing.T) {
-	for _, broken := range brokenBuilds() {
-		if _, err := broken.source("../.."); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestBrokenBuilds breaks each promise in the product itself, and sees the verdict of a real
 // run fail. Other verdicts may fail with it. TestShortRuns keeps all of them on the same
 // scenarios and the good build. Two at a time, for most of a run is waiting.

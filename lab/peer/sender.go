@@ -23,7 +23,7 @@ const (
 // Frames past lateLimit are left out: sending them in a burst would measure the sender itself.
 const lateLimit = 200 * time.Millisecond
 
-// Means of exponential times.
+// The mean lengths of speech and of silence, which are exponentially distributed.
 const (
 	speaking = 3 * time.Second
 	silent   = 6 * time.Second

@@ -11,15 +11,15 @@ const (
 	leastPackets  = 5
 	staleInterval = 2 * time.Second // a longer one says nothing
 
-	// Delay above the path's own.
+	// standingQueue is the delay above the path's own delay that means a queue.
 	standingQueue = 80 * time.Millisecond
-	// A queue drains when delay falls by so much.
+	// draining is how much the delay falls when a queue drains.
 	draining = 10 * time.Millisecond
-	// Lasting delay without loss is no queue of ours below this part of what passed before,
-	notOurs = 0.7
-	// or if a decrease did not move it.
+	// A lasting delay without loss is somebody else's queue in two cases: less than notOurs of what passed before the queue still passes,
+	// or a decrease of our rate left more than unchanged of the delay.
+	notOurs   = 0.7
 	unchanged = 0.9
-	// The smallest delay is the path's own for so long: clocks drift.
+	// baseLife is how long the smallest delay counts as the path's own. It is bounded, because clocks drift.
 	baseLife = 10 * time.Second
 
 	// 5 % of random loss may reach the draft's 0.10.
@@ -112,8 +112,8 @@ type estimator struct {
 	decreasedAt time.Duration // by sending times
 	before      float64
 	stood       time.Duration
-	passed      float64 // what passed the standing queue then
-	carried     float64 // the same; 0: regained
+	passed      float64 // the rate at the last decrease because of a queue
+	carried     float64 // the same rate until the target has regained it; then 0
 	probing     prober
 }
 

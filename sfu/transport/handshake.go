@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// A client needs it to use the address it nominated.
+	// beforeHello gives the client the time to use the address that it has just nominated.
 	beforeHello = 5 * time.Millisecond
 	// DTLS's 1 s (RFC 6347 section 4.2.4.1) is long for a viewer.
 	flightInterval   = 100 * time.Millisecond

@@ -240,7 +240,7 @@ func (a *API) headers(next http.Handler) http.Handler {
 		if a.deps.Config.HSTS > 0 {
 			h.Set("Strict-Transport-Security", fmt.Sprintf("max-age=%.0f", a.deps.Config.HSTS.Seconds()))
 		}
-		// New builds keep the names: caches must ask.
+		// A new build serves other content under the same names, so caches must ask each time.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); a.embeds(origin) {

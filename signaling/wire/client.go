@@ -72,7 +72,7 @@ type Ping struct {
 	Path *MediaPath `json:"path,omitempty"`
 }
 
-// "" is no way to the node.
+// The ways in which media reach the node. An empty text means that no way works.
 const (
 	WayUDP  = "UDP"
 	WayTCP  = "TCP"
@@ -108,7 +108,7 @@ type Moderate struct {
 	Source Source `json:"source,omitempty"`
 }
 
-// Hand is one's own.
+// Hand raises or lowers the sender's own hand.
 type Hand struct {
 	Raised bool `json:"raised"`
 }

@@ -17,7 +17,8 @@ export class IceServers {
   }
 
   /**
-   * Whether they are others than before. A node that names none at all is one of before: its clients keep what they have.
+   * Takes over the servers of a message, and returns whether their addresses differ from those known before. A message of an older
+   * node names no servers: the client then keeps those that it has.
    * @param {{iceServers?: RTCIceServer[], iceServersForMs?: number}} message
    */
   heard({ iceServers, iceServersForMs = 0 }) {

@@ -85,7 +85,7 @@ func parseMember(name string, text []byte) (Node, error) {
 }
 
 func notOfAVersion(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".+-_", r))
+	return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_", r)
 }
 
 // readMeta skips later versions' other types and addresses.

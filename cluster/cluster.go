@@ -53,29 +53,38 @@ type Cluster struct {
 	name   string
 	log    *slog.Logger
 
-	view       atomic.Pointer[View]
-	meta       atomic.Pointer[[]byte] // encoded
-	local      atomic.Pointer[string]
-	addresses  addresses    // of others
-	liveCount  atomic.Int64 // for the transmit queue
+	view atomic.Pointer[View]
+	// meta is the encoded metadata of this node.
+	meta  atomic.Pointer[[]byte]
+	local atomic.Pointer[string]
+	// addresses are those of the other members.
+	addresses addresses
+	// liveCount is for memberlist's transmit queue, which asks from its own goroutine.
+	liveCount  atomic.Int64
 	broadcasts memberlist.TransmitLimitedQueue
 	keyring    *memberlist.Keyring
 	logLimiter *loglimit.Limiter
 
-	mailbox    chan func()
-	reannounce chan struct{}   // capacity 1
-	crash      chan struct{}   // tests: end without leaving
-	older      chan pin.BootID // capacity 1: a newer boot of our name; see startup
+	mailbox chan func()
+	// reannounce has capacity 1.
+	reannounce chan struct{}
+	// crash is for tests: it ends the process's gossip without a leave.
+	crash chan struct{}
+	// older has capacity 1. It receives a newer boot of this node's name; see startup.
+	older chan pin.BootID
 
-	lookup lookup // tests give no answer
+	// lookup resolves host names. Tests replace it.
+	lookup lookup
 
-	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport // tests cut sockets off
+	// wrap is for tests, which cut sockets off.
+	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport
 	running chan struct{}
 	done    chan struct{}
 	ran     atomic.Bool
 
-	members      *members // of the loop
-	startup      startup  // of the loop
+	// The loop owns the next two.
+	members      *members
+	startup      startup
 	publishTimer <-chan time.Time
 
 	mu            sync.Mutex
@@ -83,7 +92,7 @@ type Cluster struct {
 	ended         bool
 }
 
-// New starts nothing. Until Run the view has this process alone.
+// New starts nothing. Until Run, the view has this process alone.
 func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
@@ -123,8 +132,9 @@ func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 // Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers later changes, but not ours: subscribe, then read the view. The channel closes after cancel, which
-// must be called, after Run, and after maxPending unread events.
+// Subscribe delivers the changes that come after it, except those of this node: subscribe first, then read the view.
+// Call cancel at the end. The channel closes after cancel, after the end of Run, and when maxPending events were not
+// read.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -145,7 +155,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad gossips a report if its Seq grew.
+// SetLoad gossips a load report if its Seq is higher than that of the last one.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -155,7 +165,7 @@ func (c *Cluster) SetLoad(load Load) {
 	})
 }
 
-// SetDraining takes this node off the ring or puts it back. An overdue drain moves rooms by restarts.
+// SetDraining takes this node off the ring, or puts it back. An overdue drain moves the rooms by restarts.
 func (c *Cluster) SetDraining(draining, overdue bool) {
 	c.post(func() {
 		c.members.setDraining(draining, overdue)
@@ -166,13 +176,13 @@ func (c *Cluster) SetDraining(draining, overdue bool) {
 	})
 }
 
-// ReportDead removes a media node's boot that is proven dead, and queues the event before it returns. A boot that
-// gossip believes alive is back within twice remindEvery.
+// ReportDead removes a media node's boot that was proven dead. The event is queued before it returns. A boot that
+// gossip still believes alive is back within twice remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for Suspect boots only.
+// ConfirmDead is ReportDead for a boot that is Suspect. Other boots stay.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -194,7 +204,8 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetUnreachable names all boots not heard here. They are off our ring while others are on it.
+// SetUnreachable names all boots that this process does not hear. They leave this process's ring as long as other
+// nodes are on it.
 func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
@@ -203,7 +214,7 @@ func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	})
 }
 
-// Run joins when another member is up. When ctx ends, it leaves and returns.
+// Run gossips until ctx ends, then says goodbye and returns. It joins the cluster as soon as another member is up.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return errAlreadyRun
@@ -242,7 +253,7 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	}
 }
 
-// catch runs f and logs a panic of it.
+// catch runs f, and logs a panic of it.
 func (c *Cluster) catch(what string, f func(), attributes ...any) {
 	c.config.Panics.Catch(c.log, what, f, attributes...)
 }

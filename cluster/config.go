@@ -15,53 +15,56 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// AES-256.
+// keyBytes is the length of a key of AES-256.
 const keyBytes = 32
 
 const (
-	maxIDBytes      = 128
-	maxAddressBytes = 200 // a pin's
-	maxHaste        = 100 // a probe of 2 ms
+	maxIDBytes = 128
+	// maxAddressBytes is the bound of an address in a pin.
+	maxAddressBytes = 200
+	// maxHaste makes a probe last 2 ms.
+	maxHaste = 100
 )
 
-// Config is a process's.
+// Config describes this process to the cluster.
 type Config struct {
 	// Node is this process.
 	Node Node
 
-	// Bind is the IP:port of UDP and TCP; no IP: all IPv4 interfaces.
+	// Bind is the IP:port of UDP and TCP. Without an IP, it is all IPv4 interfaces.
 	Bind string
 
-	// Advertise is a host or host:port for others, if not Bind.
+	// Advertise is the host or host:port that others use; empty stands for Bind.
 	Advertise string
 
-	// Join lists seeds' host:port, ours perhaps among them.
+	// Join lists the host:port of seeds. This node may be among them.
 	Join []string
 
-	// Name is the cluster's; others are refused.
+	// Name is the name of the cluster. Members of another cluster are refused.
 	Name string
 
-	// Keys of keyBytes: the first encrypts, any decrypts.
+	// Keys have keyBytes each. The first one encrypts, and any of them decrypts.
 	Keys [][]byte
 
-	// Solo: this process may be the first.
+	// Solo says that this process may be the first of the cluster.
 	Solo bool
 
-	// RefuseOlderBoot ends Run with an *OlderBootError if the first member that is met knows a newer boot of this node's name.
+	// RefuseOlderBoot ends Run with an *OlderBootError if the first member that this process meets knows a newer boot
+	// of this node's name.
 	RefuseOlderBoot bool
 
-	// ConfirmDeaths: nodes that gossip reports dead are Suspect until ConfirmDead.
+	// ConfirmDeaths makes nodes that gossip reports dead Suspect until ConfirmDead.
 	ConfirmDeaths bool
 
-	// For tests: Haste divides the times of detection.
+	// Haste divides the times of failure detection, for tests. 0 stands for 1.
 	Haste       float64
 	LosePercent int
 
-	// Panics counts panics; nil: its own.
+	// Panics counts caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 }
 
-// LogValue hides the key.
+// LogValue hides the keys.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("node", string(c.Node.ID)), slog.String("boot", string(c.Node.Boot)), slog.String("role", string(c.Node.Role)),
@@ -70,7 +73,7 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-// Validate lists every fault.
+// Validate returns every fault at once.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

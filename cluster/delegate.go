@@ -10,12 +10,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// delegate posts memberlist's callbacks to the loop, because some hold its locks.
+// delegate posts memberlist's callbacks to the loop. It must not wait, because memberlist holds its own locks in some
+// of them.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
-// NotifyMsg drops messages at a full mailbox.
+// NotifyMsg drops the message if the mailbox is full.
 func (d delegate) NotifyMsg(in []byte) {
 	d.c.catch("a gossiped message broke its reading: dropped", func() { d.message(in) })
 }
@@ -93,7 +94,7 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) {
 	d.catch(n, func() { d.member(n, (*members).update) })
 }
 
-// catch runs f, which handles news of n, and logs a panic of it.
+// catch runs f, which handles news about the member n, and logs a panic of it.
 func (d delegate) catch(n *memberlist.Node, f func()) {
 	d.c.catch("news of a member broke its handling: dropped", f, "member", n.Name)
 }
@@ -118,7 +119,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	})
 }
 
-// NotifyLeave cannot tell a death from a leave.
+// NotifyLeave is called for a death and for a leave alike: memberlist does not tell them apart.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.catch(n, func() { d.leave(n) })
 }

@@ -17,14 +17,14 @@ func newBroadcast(m message) broadcast {
 
 func (b broadcast) Name() string { return b.name }
 
-// Invalidates is unused: broadcasts have names.
+// Invalidates is never called by memberlist, because every broadcast has a name.
 func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false }
 
 func (b broadcast) Message() []byte { return b.text }
 
 func (b broadcast) Finished() {}
 
-// handle forwards news once: memberlist sends them to few.
+// handle passes a piece of news on, once, because memberlist tells only a few members itself.
 func (c *Cluster) handle(m message) {
 	switch m.kind {
 	case kindLoad:

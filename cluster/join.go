@@ -18,7 +18,7 @@ const (
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// memberlist forgets dead members: joining again heals partitions.
+	// rejoinEvery heals partitions: memberlist forgets dead members, so seeds and last peers are joined again.
 	rejoinEvery = 30 * time.Second
 
 	countEvery = time.Second
@@ -30,14 +30,16 @@ const (
 	lookupTimeout = 5 * time.Second
 )
 
-// peakMembership is the most members of peakFor.
+// peakMembership is the largest number of members within peakFor.
 type peakMembership struct {
-	members   int      // with this one
-	lastPeers []string // addresses of some
+	// members includes this one.
+	members int
+	// lastPeers are the addresses of some other members at that time.
+	lastPeers []string
 	since     time.Time
 }
 
-// Half of the peak, or all others, are lost.
+// partitioned reports whether half of the peak, or every other member, is lost.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
@@ -66,7 +68,8 @@ func (u *unjoined) due(present int, now time.Time) bool {
 	return true
 }
 
-// joinSeeds also asks the last peers while partitioned: this node may be its own seed.
+// joinSeeds joins the seeds. While this node is partitioned it also asks the last peers, because it may be its own
+// only seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
@@ -90,7 +93,8 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		}
 		if joined == 0 || partitioned {
 			pause := wait.Next()
-			backoff.Sleep(ctx, pause/2+rand.N(pause)) // out of step with others
+			// The pause is random, so that members do not join in step.
+			backoff.Sleep(ctx, pause/2+rand.N(pause))
 			continue
 		}
 		wait.Reset()
@@ -101,7 +105,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// exchange asks all addresses at once: a dead one, or a name that no DNS server answers for, holds up no other.
+// exchange asks all addresses at once, so that a dead one, or a name that no DNS server resolves, delays no other.
 func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) int {
 	var joined atomic.Int64
 	var all sync.WaitGroup
@@ -124,11 +128,11 @@ func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, add
 	return int(joined.Load())
 }
 
-// lookup returns the addresses of a host; network is "ip".
+// lookup returns the addresses of a host. network is "ip".
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// resolve returns all addresses of a seed's host. memberlist would look the name up twice, for 10 s each time, whether
-// or not the node ends meanwhile.
+// resolve returns all addresses of a seed's host. memberlist would look the name up twice, for up to 10 s each time,
+// even if the node ends meanwhile.
 func (l lookup) resolve(ctx context.Context, seed string) ([]string, error) {
 	host, port, err := net.SplitHostPort(seed)
 	if err != nil {
@@ -162,21 +166,23 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// News doubles each time: 100 members in 4 s.
+	// exchangeEvery is the pause between exchanges. The number of members that know a piece of news doubles each
+	// time: 100 members know it in 4 s.
 	exchangeEvery = 500 * time.Millisecond
 
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked uses TCP for members without UDP, and tells a dead member that is heard again of its death, which
-// only it can refute.
+// exchangeWithBlocked exchanges states by TCP with members that no UDP reaches. It also tells a member that was taken
+// for dead, and is heard again, of its death, because only that member can refute it.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
 		if address := c.addresses.returning(); address != "" && c.exchange(ctx, list, []string{address}) > 0 {
 			c.addresses.returned(address)
 		}
-		// Three pings and 2 s: a member pings another once in present-1 intervals.
+		// A member pings each other one once in present-1 intervals. One that is unheard for three of its pings and 2
+		// s has no UDP.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
 		case len(blocked) == 0 && !warned.IsZero():
@@ -193,18 +199,21 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 	}
 }
 
-// Only callbacks may read memberlist's list.
+// addresses are the addresses of members. memberlist's own list may only be read in its callbacks, so this is a copy.
 type addresses struct {
 	mu     sync.Mutex
 	byName map[string]string
-	heard  map[string]time.Time // last datagram or join, by address
-	lost   map[string]*lost     // by address
+	// heard has the time of the last datagram or join, by address.
+	heard map[string]time.Time
+	// lost has the members that are taken for dead, by address.
+	lost map[string]*lost
 }
 
-// lost is a dead member.
+// lost is a member that is taken for dead.
 type lost struct {
 	since time.Time
-	heard bool // again
+	// heard says that a datagram came from its address since.
+	heard bool
 }
 
 const (
@@ -238,7 +247,8 @@ func (a *addresses) remove(name string) {
 	address := a.byName[name]
 	delete(a.byName, name)
 	for _, other := range a.byName {
-		if other == address { // a restart has the same address
+		// A restarted node has the address of its former boot.
+		if other == address {
 			return
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// SetKeys changes the gossip keys. Members with others are not heard.
+// SetKeys replaces the gossip keys. Members that use other keys are not heard any more.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("there is no gossip key")

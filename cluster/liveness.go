@@ -5,18 +5,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Liveness is of a media node's boot.
+// Liveness says whether a boot of a media node lives.
 type Liveness string
 
-// Unknown is not dead.
+// The states of a boot. Unknown does not mean dead.
 const (
-	Live     Liveness = "live"
-	Replaced Liveness = "replaced" // by a newer boot
-	Departed Liveness = "departed" // dead or left; see View.Gone
+	Live Liveness = "live"
+	// Replaced means that a newer boot has its name.
+	Replaced Liveness = "replaced"
+	// Departed means that it died or left; see View.Gone.
+	Departed Liveness = "departed"
 	Unknown  Liveness = "unknown"
 )
 
-// Liveness is Unknown to a nil view.
+// Liveness returns Unknown for a nil view.
 func (v *View) Liveness(id ring.NodeID, boot pin.BootID) Liveness {
 	if v == nil {
 		return Unknown

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Above a pin's life.
+// maxGone and goneFor bound what is remembered of departed boots. goneFor is longer than a pin lives, so that no pin
+// names a forgotten boot.
 const (
 	maxGone = 1024
 	goneFor = time.Hour + 5*time.Minute
 )
 
-// Event.Why.
+// The texts of Event.Why that this package gives itself.
 const (
 	whyGossip    = "gossip"
 	whyNewerBoot = "newer boot"
@@ -25,33 +26,38 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is for one goroutine. A boot is live, gone or unknown. One that left never comes back; a dead one does if it
-// joins again or memberlist believes it alive (shadow). Of two boots of a name the newer counts, but also one declared
-// dead as older, because clocks are set back.
+// members decides who belongs to the cluster. One goroutine uses it. A boot is live, gone or unknown. A boot that
+// left never comes back. A dead one comes back if it joins again, or if memberlist still believes it alive (see
+// shadow). Of two boots of one name the newer one counts, and it counts too if it was declared dead as the older one,
+// because clocks are set back.
 type members struct {
 	log           *slog.Logger
 	self          Node
 	confirmDeaths bool
 	live          map[Name]Node
 	gone          map[pin.BootID]Departure
-	departed      []departure             // oldest first; shared with views
-	unreachable   map[pin.BootID]struct{} // immutable
-	settledAt     time.Time
-	shadows       map[pin.BootID]*shadow
+	// departed has the oldest first. Views share its elements.
+	departed []departure
+	// unreachable is replaced as a whole, never changed.
+	unreachable map[pin.BootID]struct{}
+	settledAt   time.Time
+	shadows     map[pin.BootID]*shadow
 
-	version   uint64
-	ring      *ring.Ring
-	placeable []ring.NodeID // of ring
+	version uint64
+	ring    *ring.Ring
+	// placeable are the nodes of ring.
+	placeable []ring.NodeID
 }
 
 type departure struct {
-	node Node // Role, ID and Boot
+	// node has only Role, ID and Boot.
+	node Node
 	how  Departure
 	why  string
 	at   time.Time
 }
 
-// shadow is a boot that memberlist alone believes alive, as after a quick restart.
+// shadow is a boot that memberlist believes alive and this package does not, as after a quick restart.
 type shadow struct {
 	node      Node
 	wasLive   bool
@@ -105,7 +111,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// shade remembers a live boot: memberlist tells a death once.
+// shade remembers a live boot as a shadow, because memberlist tells of a death only once.
 func (m *members) shade(node Node) {
 	if !node.Suspect {
 		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
@@ -119,7 +125,8 @@ func (m *members) update(node Node) []Event {
 			s.node = node
 		}
 		if m.gone[node.Boot] != "" {
-			return nil // dead or replaced
+			// The boot is dead or replaced already.
+			return nil
 		}
 		return m.join(node)
 	}
@@ -156,14 +163,14 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead never removes a live boot.
+// heardDead takes another member's word that a boot is dead. It never removes a boot that lives here.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, whyTold, age)
 	}
 }
 
-// reportDead remembers unknown boots, too.
+// reportDead remembers the death of an unknown boot, too.
 func (m *members) reportDead(node Node, why string) []Event {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] != "" {
 		return nil
@@ -209,7 +216,8 @@ func (m *members) setDraining(draining, overdue bool) {
 
 const warnAt = 3
 
-// remind checks shadows. At the second check a boot is used again, or logged if another has its name.
+// remind looks at the shadows. At its second look a boot is used again, or an error is logged if another boot has its
+// name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -226,7 +234,8 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// A boot that waited is left to remind: it may be dead.
+// remove takes a boot out. A boot of the same name that waits as a shadow is left to remind, because it may be dead
+// as well.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, why, 0)
@@ -289,7 +298,8 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = unreachable // this process is cut off
+		// Without any node that is heard, this process is cut off and keeps the ones that it does not hear.
+		placeable = unreachable
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

@@ -9,29 +9,33 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A message is a kind byte, a member's name behind its length, and varints; later versions append fields. A state is
-// messages behind their lengths, a hello first.
+// A message is a kind byte, a member's name after its length, and varints. Later versions append fields. A state is a
+// list of messages, each after its length, with a hello first.
 const (
 	kindLoad  byte = 1
 	kindLeave byte = 2
 	kindHello byte = 3
-	kindDead  byte = 4 // in states only
+	// kindDead occurs in states only.
+	kindDead byte = 4
 )
 
 const maxStateMessages = 8192
 
-// Larger reports are dropped: they would attract or repel rooms, or hide later ones.
+// Larger figures in a load report are dropped: they would attract or repel rooms, or hide later reports.
 const (
-	maxLoadBitsPerSecond    = 1 << 50 // a petabit
+	// maxLoadBitsPerSecond is a petabit.
+	maxLoadBitsPerSecond    = 1 << 50
 	maxLoadPacketsPerSecond = 1 << 40
 	maxLoadSeq              = 1 << 48
 )
 
 type message struct {
 	kind byte
-	from Node // Role, ID and Boot
+	// from has only Role, ID and Boot.
+	from Node
 	load Load
-	age  time.Duration // of kindLeave and kindDead, in seconds on the wire
+	// age belongs to kindLeave and kindDead. It travels in seconds.
+	age time.Duration
 }
 
 func (m message) encode() []byte {
@@ -62,7 +66,7 @@ func (m message) encode() []byte {
 	return out
 }
 
-// Errors wrap errForeign.
+// parseMessage reads one message. Its errors wrap errForeign.
 func parseMessage(in []byte) (message, error) {
 	if len(in) == 0 || in[0] < kindLoad || in[0] > kindDead {
 		return message{}, fmt.Errorf("%w: message of an unknown kind", errForeign)
@@ -113,20 +117,23 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 		return Load{}, err
 	}
 	l.Watchers = uint32(min(watchers, math.MaxUint32))
-	if len(rest) == 0 { // an older version still
+	// The oldest versions end here.
+	if len(rest) == 0 {
 		l.FloorBitsPerSecond, l.FloorPacketsPerSecond = l.EgressBitsPerSecond, l.EgressPacketsPerSecond
 		return l, nil
 	}
 	sockets, rest, err := takeNumber(rest)
 	l.Sockets = uint32(min(sockets, math.MaxUint32))
-	if err != nil || len(rest) == 0 { // an older version
+	// Older versions end here.
+	if err != nil || len(rest) == 0 {
 		l.FloorBitsPerSecond, l.FloorPacketsPerSecond = l.EgressBitsPerSecond, l.EgressPacketsPerSecond
 		return l, err
 	}
 	return takeFloor(rest, l)
 }
 
-// More than the limits would hide that the node takes rooms.
+// takeFloor reads the load at the lowest layers. A figure above the limits is refused, because it would hide that the
+// node takes rooms.
 func takeFloor(rest []byte, l Load) (Load, error) {
 	var limited uint64
 	for _, n := range []*uint64{&l.FloorBitsPerSecond, &l.FloorPacketsPerSecond, &limited} {
@@ -169,7 +176,8 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState skips invalid messages; passed is their first error. All wrap errForeign.
+// parseState reads a state and skips messages that it cannot read; passed is the error of the first of them. All
+// errors wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {

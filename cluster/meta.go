@@ -11,10 +11,10 @@ import (
 
 var errForeign = errors.New("not understood")
 
-// Raised only when a key changes its meaning.
+// metaVersion is raised only when a key changes its meaning.
 const metaVersion = 1
 
-// At most 512 bytes.
+// meta is a member's metadata, which memberlist bounds at 512 bytes.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -28,7 +28,7 @@ type meta struct {
 	Build    string `json:"b,omitempty"`
 }
 
-// Four addresses.
+// maxMediaIPsBytes is enough for four addresses.
 const maxMediaIPsBytes = 160
 
 // maxVersionBytes is enough for "0.1.0+65fd839c-modified".
@@ -44,17 +44,19 @@ func encodeMeta(node Node) []byte {
 		m.Build = ""
 		text, err = json.Marshal(m)
 	}
-	if len(text) > memberlist.MetaMaxSize { // only relayed clients miss the node then
+	// Without them only relayed clients miss the node.
+	if len(text) > memberlist.MetaMaxSize {
 		m.MediaIPs = ""
 		text, err = json.Marshal(m)
 	}
 	if err != nil {
-		return nil // cannot happen
+		// Encoding these types cannot fail.
+		return nil
 	}
 	return text
 }
 
-// parseMember reads what it can of later versions. Errors wrap errForeign.
+// parseMember reads what it understands of a later version's metadata. Its errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {
@@ -88,7 +90,7 @@ func notOfAVersion(r rune) bool {
 	return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_", r)
 }
 
-// readMeta skips later versions' other types and addresses.
+// readMeta leaves out the keys whose types or addresses a later version has changed.
 func readMeta(text []byte) (m meta, err error) {
 	var version struct {
 		V int `json:"v"`
@@ -100,7 +102,8 @@ func readMeta(text []byte) (m meta, err error) {
 		return meta{}, fmt.Errorf("its version is %d, want %d or later", version.V, metaVersion)
 	}
 	err = json.Unmarshal(text, &m)
-	var wrongType *json.UnmarshalTypeError // other keys are read
+	// A key of another type does not keep the others from being read.
+	var wrongType *json.UnmarshalTypeError
 	if version.V == metaVersion || err != nil && !errors.As(err, &wrongType) {
 		return m, err
 	}

@@ -7,7 +7,8 @@ import (
 
 const otherLabel = "with unacceptable label"
 
-// memberlist warns of ordinary things. Only another cluster is reported by nobody else.
+// memberlistWriter reads memberlist's log. memberlist warns of ordinary things; only a foreign cluster is reported by
+// nobody else.
 type memberlistWriter struct{ c *Cluster }
 
 func (w memberlistWriter) Write(line []byte) (int, error) {

@@ -70,7 +70,8 @@ func (c *Cluster) gossip(ctx context.Context) error {
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := tuning(c.config.Haste)
 	config.Name, config.Label = c.name, c.config.Name
-	config.Keyring = c.keyring // it refuses plain text
+	// With a keyring, memberlist refuses plain text.
+	config.Keyring = c.keyring
 	config.Logger = log.New(memberlistWriter{c}, "", 0)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
 	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind)
@@ -111,7 +112,7 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// Our message precedes memberlist's, which others take for a death.
+// leave says goodbye. Our message must arrive before memberlist's own, which the others would take for a death.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
@@ -122,7 +123,7 @@ func (c *Cluster) leave(list *memberlist.Memberlist) {
 			}
 		}
 	}
-	// Two rounds of gossip.
+	// Two rounds of gossip carry the message to the others.
 	<-time.After(2 * gossipInterval)
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.log.Debug("leave not confirmed", "err", err)

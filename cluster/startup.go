@@ -19,8 +19,9 @@ func (e *OlderBootError) Error() string {
 // a former life of the node then. One that appears later is another process under the same name, to which this one gives way.
 // The loop owns it.
 type startup struct {
-	self  Node
-	newer pin.BootID // the highest heard of
+	self Node
+	// newer is the highest boot of the name that was heard of.
+	newer pin.BootID
 	over  bool
 }
 

@@ -21,7 +21,8 @@ func newSubscription() *subscription {
 	return &subscription{events: make(chan Event), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// push never blocks. A death or leave replaces the boot's events. False: a full queue ended the subscription.
+// push queues an event and never blocks. A death or leave replaces the queued events of the same boot. It returns
+// false if the queue was full, which ends the subscription.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,7 @@ func wake(signal chan<- struct{}) {
 	}
 }
 
-// One event at a time: the rest may still merge.
+// deliver sends one event at a time, so that those which wait can still be merged.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

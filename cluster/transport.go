@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// A new one closes the oldest.
+	// streams bounds the incoming streams. One more closes the oldest.
 	streams           = 64
 	streamsPerAddress = 16
 
-	// 4000 members of 500 bytes. memberlist allows 20 MB before it checks the key.
+	// streamBytes is enough for 4,000 members of 500 bytes. memberlist allows 20 MB, before it has checked the key.
 	streamBytes = 2 << 20
 
-	// A free TCP port may be taken for UDP.
+	// bindTries bounds the search for a port that is free for TCP and UDP alike.
 	bindTries = 10
 )
 
 var errTooLong = errors.New("the stream is longer than any state")
 
-// transport limits memberlist's incoming streams.
+// transport bounds memberlist's incoming streams.
 type transport struct {
 	*memberlist.NetTransport
 
@@ -34,7 +34,8 @@ type transport struct {
 	packets chan *memberlist.Packet
 	heard   func(address string)
 	stop    chan struct{}
-	stopped sync.Once // memberlist may call Shutdown twice
+	// stopped is there because memberlist may call Shutdown twice.
+	stopped sync.Once
 	pump    sync.WaitGroup
 }
 
@@ -107,7 +108,8 @@ func (t *transport) admit() {
 }
 
 func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown() // needs the pump
+	// The transport's shutdown waits for the pump.
+	err := t.NetTransport.Shutdown()
 	t.stopped.Do(func() { close(t.stop) })
 	t.pump.Wait()
 	return err
@@ -116,7 +118,8 @@ func (t *transport) Shutdown() error {
 type stream struct {
 	*connlimit.Conn
 
-	left int // bytes
+	// left counts bytes.
+	left int
 }
 
 func (s *stream) Read(b []byte) (int, error) {

@@ -16,27 +16,28 @@ const (
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 
-	// The default of 6 means 3.6 s.
+	// memberlist's default of 6 means 3.6 s.
 	suspicionMaxTimeoutMult = 2
 
-	// For the direct ping; the rest is for indirect ones.
+	// probeTimeout is the time of the direct ping. The rest of the interval is for indirect ones.
 	probeTimeout = 100 * time.Millisecond
 
-	// Default: 200 ms.
+	// memberlist's default is 200 ms.
 	gossipInterval = 50 * time.Millisecond
 
-	// Repairs lost gossip, at 200 bytes per member. Default: 30 s.
+	// pushPullInterval repairs lost gossip, at 200 bytes a member. memberlist's default is 30 s.
 	pushPullInterval = 10 * time.Second
 
-	// Default: 10 s. A frozen seed delays others, and the end of Run.
+	// streamTimeout is short because a frozen seed delays other seeds, and the end of Run. memberlist's default is 10
+	// s.
 	streamTimeout = 2 * time.Second
 
-	// The default: 4 x ceil(log10(n+1)) times.
+	// retransmitMult is memberlist's default: each message is sent 4 x ceil(log10(n+1)) times.
 	retransmitMult = 4
 )
 
-// tuning keeps memberlist's AwarenessMaxMultiplier 8 (a late member is slow to accuse), IndirectChecks 3, TCP pings,
-// and GossipToTheDeadTime 30 s (a frozen member learns of its death).
+// tuning keeps four of memberlist's defaults: AwarenessMaxMultiplier 8 (a member that is late itself is slow to
+// accuse others), IndirectChecks 3, TCP pings, and GossipToTheDeadTime 30 s (a frozen member learns of its death).
 func tuning(haste float64) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
@@ -50,7 +51,9 @@ func tuning(haste float64) *memberlist.Config {
 	c.PushPullInterval = pushPullInterval
 	c.TCPTimeout = streamTimeout
 	c.RetransmitMult = retransmitMult
-	c.EnableCompression = false  // LZW allocates for each small packet
-	c.DNSConfigPath = os.DevNull // else memberlist asks DNS by TCP for type ANY
+	// LZW would allocate for each small packet.
+	c.EnableCompression = false
+	// With a configuration memberlist would ask DNS by TCP for records of type ANY.
+	c.DNSConfigPath = os.DevNull
 	return c
 }

@@ -25,26 +25,36 @@ func (r Role) known() bool { return r == RoleSFU || r == RoleSignaling }
 
 // Node is a live member.
 type Node struct {
-	ID          ring.NodeID
-	Boot        pin.BootID
-	Role        Role
-	Control     string
-	Media       string
-	HTTP        string // of signaling nodes
-	Draining    bool   // off the ring
-	Overdue     bool   // past its deadline: rooms restart
-	Suspect     bool   // reported dead, unconfirmed; off the ring
-	Unreachable bool   // not heard here; off the ring if others are left
-	Later       bool   // of a later version, partly read
-	Load        Load
+	ID      ring.NodeID
+	Boot    pin.BootID
+	Role    Role
+	Control string
+	Media   string
+	// HTTP is that of a signaling node.
+	HTTP string
+	// Draining takes the node off the ring.
+	Draining bool
+	// Overdue says that the drain is past its deadline: rooms move by restarts.
+	Overdue bool
+	// Suspect says that gossip reports the node dead, and nobody has confirmed it. It is off the ring.
+	Suspect bool
+	// Unreachable says that this process does not hear the node. It is off the ring if others are left.
+	Unreachable bool
+	// Later says that the metadata are of a later version, and were read in part.
+	Later bool
+	Load  Load
 
-	Protocol     uint32 // of the control port; 0: too old
-	Capabilities string // control.Capabilities, separated by commas
-	MediaIPs     string // for clients, separated by commas; empty: Media's
-	Version      string // of its build; empty: too old to say
+	// Protocol is that of the control port; 0 if the node is too old to say.
+	Protocol uint32
+	// Capabilities are those of package control, separated by commas.
+	Capabilities string
+	// MediaIPs are the addresses that clients use, separated by commas. Empty stands for that of Media.
+	MediaIPs string
+	// Version is that of the node's build; empty if it is too old to say.
+	Version string
 }
 
-// MediaSockets are where clients send.
+// MediaSockets are the addresses to which clients send media.
 func (n Node) MediaSockets() []netip.AddrPort {
 	media, err := netip.ParseAddrPort(n.Media)
 	if n.MediaIPs == "" && err == nil {
@@ -66,57 +76,63 @@ func (n Node) Can(capability string) bool {
 	return slices.Contains(strings.Split(n.Capabilities, ","), capability)
 }
 
-// Load is a node's report; a signaling node's has only Seq and Sockets.
+// Load is a node's report of itself. A signaling node's report has only Seq and Sockets.
 type Load struct {
-	Seq                     uint64 // grows with each report
-	EgressBitsPerSecond     uint64 // the larger of sent and reserved
+	// Seq grows with each report of a boot.
+	Seq uint64
+	// For each room the larger of what it sends and what is reserved for it.
+	EgressBitsPerSecond     uint64
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Synced has the incarnations in which all its pins are confirmed.
+	// Synced are the store incarnations in which all pins of the node are confirmed.
 	Synced   pin.Incarnations
 	Watchers uint32
 	Sockets  uint32
-	// Floor: with all rooms at their lowest layers.
+	// The egress if every room were at its lowest layers.
 	FloorBitsPerSecond    uint64
 	FloorPacketsPerSecond uint64
-	// Limited: seconds since pictures are held back; 0: none.
+	// Limited is for how many seconds pictures have been held back; 0 if they are not.
 	Limited uint32
 }
 
-// Name survives restarts.
+// Name is what a node keeps across restarts.
 type Name struct {
 	Role Role
 	ID   ring.NodeID
 }
 
-// Name returns the node's.
+// Name returns the node's name.
 func (n Node) Name() Name { return Name{n.Role, n.ID} }
 
 // View is the cluster at one moment. It is immutable.
 type View struct {
-	Version   uint64
-	Nodes     map[ring.NodeID]Node // media nodes
+	Version uint64
+	// Nodes are the media nodes.
+	Nodes     map[ring.NodeID]Node
 	Signaling map[ring.NodeID]Node
-	Ring      *ring.Ring // media nodes that are not Draining, Suspect or Unreachable
-	Gone      map[pin.BootID]Departure
-	Settled   bool
-	SettledAt time.Time // zero before
+	// Ring has the media nodes that are not Draining, Suspect or Unreachable.
+	Ring    *ring.Ring
+	Gone    map[pin.BootID]Departure
+	Settled bool
+	// SettledAt is zero before the view has settled.
+	SettledAt time.Time
 
-	departed []departure // the source of Gone
+	// departed is what Gone was made of.
+	departed []departure
 }
 
-// At least rejoinEvery.
+// absentFor is at least rejoinEvery, so that a healed partition has shown every node.
 const absentFor = 30 * time.Second
 
-// Absent means that a view settled for absentFor has the boot neither live nor gone.
+// Absent reports whether the boot is neither live nor gone in a view that has been settled for absentFor.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
 
-// HowGone says how a boot of Gone went: "dead (proof: ...)".
+// HowGone says how a boot of Gone went, such as "dead (proof: …)".
 func (v *View) HowGone(boot pin.BootID) string {
 	how := string(v.Gone[boot])
 	for _, d := range v.departed {
@@ -127,28 +143,31 @@ func (v *View) HowGone(boot pin.BootID) string {
 	return how
 }
 
-// Departure is how a boot went.
+// Departure is the way in which a boot went.
 type Departure string
 
-// The ways to go.
+// The ways in which a boot goes.
 const (
-	DepartureDead Departure = "dead" // or replaced by a newer boot
+	// DepartureDead is also that of a boot which a newer one replaced.
+	DepartureDead Departure = "dead"
 	DepartureLeft Departure = "left"
 )
 
 // EventKind is a kind of change.
 type EventKind string
 
-// A restart is Dead for the old boot, then Joined. Other changes are only in the view.
+// The kinds of changes. A restart is EventDead for the old boot and then EventJoined. All other changes are only in
+// the view.
 const (
 	EventJoined EventKind = "joined"
 	EventLeft   EventKind = "left"
 	EventDead   EventKind = "dead"
 )
 
-// Event has the node as last known.
+// Event is a change of one node, with the node as it was last known.
 type Event struct {
 	Kind EventKind
 	Node Node
-	Why  string // for logs
+	// Why is for logs.
+	Why string
 }

@@ -20,7 +20,7 @@ const (
 	kindCluster  = "cluster"
 )
 
-// go-redis's own number grows with the cores.
+// poolSize is fixed, because go-redis's own default grows with the cores.
 const poolSize = 128
 
 type address struct {
@@ -28,7 +28,8 @@ type address struct {
 	hosts    []string
 	master   string
 	sentinel url.Userinfo
-	options  *redis.Options // for data servers
+	// options are for the data servers.
+	options *redis.Options
 }
 
 var (
@@ -38,7 +39,7 @@ var (
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
-// parseAddress keeps passwords out of errors.
+// parseAddress reads a store's URL. Its errors do not show passwords.
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
@@ -102,17 +103,20 @@ func (a *address) read(single string, files tlsFiles) error {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
-	options.DialerRetries = 1 // MaxRetries is the only retry
+	// A dialer does not repeat: only MaxRetries does.
+	options.DialerRetries = 1
 	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
 	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
 	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
 	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
-	options.PipelinePoolSize = -1 // one pool, for warm
+	// Pipelines use the same pool, so that warm keeps one pool ready.
+	options.PipelinePoolSize = -1
 	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	if options.TLSConfig != nil && a.kind != kindSingle {
-		options.TLSConfig.ServerName = "" // each server has its own
+		// Each server of a Cluster has a name of its own.
+		options.TLSConfig.ServerName = ""
 	}
 	options.Dialer = patientDialer(options.TLSConfig)
 	a.options = options
@@ -160,7 +164,8 @@ func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
 
-// patientDialer fails by a brokenConn: go-redis stops dialing for seconds after poolSize failures.
+// patientDialer answers a failed dial with a brokenConn, because go-redis stops dialing for seconds after poolSize
+// failures.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext

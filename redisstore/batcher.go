@@ -13,15 +13,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Concurrent claims share a pipeline. A lone one does not wait.
+// Concurrent claims share a pipeline. A lone claim does not wait.
 const (
 	maxBatch = 128
-	// More mean smaller batches; one could hang. At a far master waiting would double the round trip.
+	// With one pipeline, one that hangs would stop all claims. With more than two, batches would be smaller. A far master gets more, because
+	// a claim that waits for a pipeline to return waits for two round trips.
 	maxPipelines    = 2
 	maxFarPipelines = 32
-	// Round trip of a far master.
+	// far is the round trip from which a master counts as far.
 	far = 10 * time.Millisecond
-	// More would not be answered in time.
+	// maxWaiting bounds the claims that wait. Further ones would not be answered in time.
 	maxWaiting   = 8192
 	batchTimeout = 500 * time.Millisecond
 )
@@ -32,16 +33,18 @@ var (
 )
 
 type claim struct {
-	room   ring.RoomID
-	pin    pin.Pin
-	why    string
-	entry  *waitlist.Entry // nil: without admission
+	room ring.RoomID
+	pin  pin.Pin
+	why  string
+	// entry is nil for a claim without admission.
+	entry  *waitlist.Entry
 	answer claimed
 	done   chan struct{}
 }
 
 type claimed struct {
-	text      string // the current pin, unless won
+	// text is the current pin, unless the claim was won.
+	text      string
 	won       bool
 	in        pin.Incarnation
 	door      bool
@@ -50,10 +53,12 @@ type claimed struct {
 }
 
 type batcher struct {
-	mu        sync.Mutex
-	waiting   []*claim
-	pipelines int           // under way
-	trip      time.Duration // of the last
+	mu      sync.Mutex
+	waiting []*claim
+	// pipelines are those under way.
+	pipelines int
+	// trip is the round trip of the last pipeline.
+	trip time.Duration
 }
 
 func (b *batcher) took(trip time.Duration) {
@@ -62,7 +67,7 @@ func (b *batcher) took(trip time.Duration) {
 	b.trip = trip
 }
 
-// join: send c now, or wait for done.
+// join takes a claim into a batch. If now is true, the caller sends it; otherwise it waits for done.
 func (b *batcher) join(c *claim) (now bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +132,7 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute answers all claims, also after a panic.
+// execute answers every claim of the batch, also after a panic.
 func (m *master) execute(ctx context.Context, batch []*claim) {
 	err := m.catch("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
 	for _, c := range batch {
@@ -138,10 +143,11 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 }
 
 type asking struct {
-	pipe  redis.Pipeliner
-	set   *redis.StatusCmd
-	door  *redis.IntCmd
-	enter *redis.Cmd // instead of both
+	pipe redis.Pipeliner
+	set  *redis.StatusCmd
+	door *redis.IntCmd
+	// enter stands in place of the two other commands.
+	enter *redis.Cmd
 }
 
 func (c *claim) queue(ctx context.Context, keys keyspace, pipe redis.Pipeliner) asking {
@@ -169,7 +175,7 @@ func (a asking) answer() claimed {
 	return c
 }
 
-// The marker is read last: a data loss in between must lose the claims and show no marker.
+// send reads the marker last: a loss of data in between must lose the claims and show no marker.
 func (m *master) send(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
 	asks := make([]asking, len(batch))
@@ -182,7 +188,8 @@ func (m *master) send(ctx context.Context, batch []*claim) {
 		now = pipe.Time(ctx)
 	}
 	began := time.Now()
-	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // each command has its own error
+	// Each command has its own error.
+	if _, err := pipe.Exec(ctx); err == nil || isReply(err) {
 		m.claims.took(time.Since(began))
 	}
 	if now != nil && now.Err() == nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Longer than outages.
+// pinTTL is longer than an outage of the owner or of the store.
 const pinTTL = time.Hour
 
-// Claim is orchestrator.PinStore's, in a round trip shared with other claims.
+// Claim implements orchestrator.PinStore. Concurrent claims share a round trip.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -65,7 +65,7 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	return ask.answer()
 }
 
-// Get is false without a pin.
+// Get returns false if the room has no pin.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	p, err := pinIn(room, s.client.Get(ctx, s.keys.pin(room)))
 	if errors.Is(err, redis.Nil) {
@@ -87,7 +87,7 @@ func claimedBy(cmd *redis.StatusCmd) claimed {
 	return claimed{text: text, err: err}
 }
 
-// wrongType stands for a key of another type, for Repair.
+// wrongType is the text that stands for a key of another type, so that Repair can replace the key.
 const wrongType = "\x00 not a string"
 
 func textOf(text string, err error) (string, error) {

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// Clocks drift by milliseconds a minute.
+	// clockLasts is how long a reading counts, because clocks drift by milliseconds a minute.
 	clockLasts = time.Minute
 	clockEvery = clockLasts / 2
 )
 
-// clock is a server's, learned from replies.
+// clock is a server's clock, which is learned from the server's replies.
 type clock struct {
-	mu   sync.Mutex
-	says int64 // microseconds
+	mu sync.Mutex
+	// says is in microseconds.
+	says int64
 	at   time.Time
 }
 
@@ -34,7 +35,7 @@ func (c *clock) isOld() bool {
 	return c.at.IsZero() || time.Since(c.at) > clockEvery
 }
 
-// latest is the server's time at ctx's end or somewhat before; 0: unknown.
+// latest returns the server's time at the end of ctx, or somewhat earlier; 0 if the server's clock is unknown.
 func (c *clock) latest(ctx context.Context) int64 {
 	end, ends := ctx.Deadline()
 	c.mu.Lock()
@@ -51,8 +52,8 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the latest of all servers' clocks, or ours while none is known. Nodes share it, so epochs grow. It falls when
-// the server with that clock leaves: callers go above the fences that they know.
+// Now returns the latest of all servers' clocks, or this machine's while none is known. All nodes share it, so epochs
+// grow. It falls when the server with the latest clock leaves: callers choose epochs above the fences that they know.
 func (s *Store) Now() time.Time {
 	var latest time.Time
 	for _, m := range s.masters.all() {

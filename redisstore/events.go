@@ -26,7 +26,8 @@ var errEventsPage = errors.New("a page of events has at least one")
 // SetEventBounds changes how many events the store keeps, and for how long. Call it before the first event.
 func (s *Store) SetEventBounds(kept int, life time.Duration) { s.eventsKept, s.eventsLife = kept, life }
 
-// AppendEvents is events.Store's, in one round trip. It may be repeated. An event that cannot be encoded is left out.
+// AppendEvents implements events.Store, in one round trip. It may be repeated. An event that cannot be encoded is
+// left out.
 func (s *Store) AppendEvents(ctx context.Context, facts []events.Event) error {
 	keys := []string{s.keys.events()}
 	args := []any{s.eventsKept, s.eventsLife.Milliseconds()}
@@ -49,9 +50,9 @@ func (s *Store) AppendEvents(ctx context.Context, facts []events.Event) error {
 	return nil
 }
 
-// Events returns at most limit events that follow the one with this ID, the oldest first; "" begins with the oldest. In one
-// round trip. What this version cannot read is left out; last is the ID to go on from, and equal to after when there is
-// nothing more.
+// Events returns at most limit events that follow the one with this ID, the oldest first, in one round trip. An empty
+// ID begins with the oldest. Events that this version cannot read are left out. last is the ID from which to go on;
+// it equals after when there is nothing more.
 func (s *Store) Events(ctx context.Context, after string, limit int) (found []events.Event, last string, err error) {
 	if limit < 1 {
 		return nil, after, errEventsPage

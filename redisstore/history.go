@@ -11,10 +11,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// For the day after.
+// historyTTL is enough for the day after.
 const historyTTL = 24 * time.Hour
 
-// No answer is read: a claim is good without its reason.
+// noteClaim adds the reason of a claim to the room's history. Its answer is not read: a claim is good without its
+// reason.
 func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipeliner) {
 	if c.why == "" {
 		return
@@ -24,7 +25,7 @@ func (c *claim) noteClaim(ctx context.Context, keys keyspace, pipe redis.Pipelin
 		c.pin.Encode(), change.Encode(), pin.MaxChanges-1, int(historyTTL.Seconds()))
 }
 
-// History is orchestrator.PinStore's, without later versions' changes.
+// History implements orchestrator.PinStore. Changes that a later version wrote are left out.
 func (s *Store) History(ctx context.Context, room ring.RoomID) ([]pin.Change, error) {
 	texts, err := s.client.LRange(ctx, s.keys.history(room), 0, pin.MaxChanges-1).Result()
 	if err != nil {

@@ -31,7 +31,7 @@ func (k keyspace) pin(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + pinSuffix
 }
 
-// The name is escaped, so that no note looks like a pin.
+// note escapes the name of the note, so that no note's key looks like a pin's.
 func (k keyspace) note(room ring.RoomID, name string) string {
 	return string(k) + roomInfix + escape(string(room)) + noteInfix + escape(name)
 }
@@ -49,7 +49,7 @@ func (k keyspace) door(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + doorSuffix
 }
 
-// events is one key: its markers share its slot.
+// events is one key. Its markers share its slot.
 func (k keyspace) events() string { return string(k) + ":{events}" }
 
 func (k keyspace) boot(name string) string { return string(k) + bootInfix + escape(name) + "}" }
@@ -65,7 +65,7 @@ func (k keyspace) waitingKeys(room ring.RoomID) []string {
 
 func (k keyspace) pins() string { return string(k) + roomInfix + "*" + pinSuffix }
 
-// room reverses pin.
+// room is the reverse of pin.
 func (k keyspace) room(key string) (ring.RoomID, error) {
 	tag, ok := strings.CutPrefix(key, string(k)+roomInfix)
 	if ok {
@@ -78,7 +78,7 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// A brace would end the hash tag and spread a room over two slots. The empty id is "%".
+// escape replaces braces, which would end the hash tag and spread a room over two slots. The empty id becomes "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"

@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// The marker expires before any pin that an owner prolongs: a clock that is set forward by so much that pins expire ends the
-// incarnation. Each owner renews it every second.
+// markerTTL is shorter than the life of a pin that an owner prolongs. So a clock that is set forward far enough to
+// expire pins also expires the marker, which begins a new incarnation. Each owner renews the marker every second.
 const markerTTL = time.Minute
 
-// Failovers of servers without a run id are not noticed.
+// unnamedRun stands for a server that tells no run id. Its failovers are not noticed.
 const unnamedRun = "unnamed"
 
 type master struct {
@@ -30,15 +30,19 @@ type master struct {
 	log    *slog.Logger
 	panics *panics.Guard
 	warned atomic.Bool
-	// Else each new connection would say it.
+	// warnedOfACL keeps each new connection from repeating the warning.
 	warnedOfACL atomic.Bool
 	run         atomic.Pointer[string]
-	marker      atomic.Pointer[string] // key; nil: unknown
-	cold        atomic.Bool            // the last ping failed
-	silent      atomic.Bool            // its incarnation was not to be had
-	left        atomic.Bool            // the Cluster lists it no more
-	claims      batcher
-	clock       clock
+	// marker is the marker's key; nil while it is unknown.
+	marker atomic.Pointer[string]
+	// cold says that the last ping failed.
+	cold atomic.Bool
+	// silent says that the server did not tell its incarnation.
+	silent atomic.Bool
+	// left says that the Cluster no longer lists the server.
+	left   atomic.Bool
+	claims batcher
+	clock  clock
 }
 
 var errBroke = errors.New("the store's reply broke its reading")
@@ -50,7 +54,8 @@ func (m *master) catch(what string, f func() error) error {
 	return err
 }
 
-// greet runs before a connection is used, so run is never older than the process that answers.
+// greet asks for the run id before a connection is used, so that the known run is never older than the process that
+// answers.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	info := conn.Info(ctx, "server", "memory")
 	run, now, err := runOf(info)
@@ -64,7 +69,7 @@ func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// A managed Redis refuses CONFIG, so INFO is read.
+// warnOfEviction reads INFO, because a managed Redis refuses CONFIG.
 func (m *master) warnOfEviction(info string) {
 	for line := range strings.Lines(info) {
 		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
@@ -94,7 +99,8 @@ func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 		case name == "run_id" && value != "":
 			run = value
 		case name == "server_time_usec":
-			micros, _ = strconv.ParseInt(value, 10, 64) // 0 if unreadable
+			// micros is 0 if the value is unreadable.
+			micros, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
 	return run, max(micros, 0), nil
@@ -105,7 +111,7 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// incarnationOf is 0 unless the marker names the process.
+// incarnationOf returns 0 unless the marker names the process that answers.
 func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
@@ -123,7 +129,7 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// GETEX is a write: a server that refuses writes still answers GET.
+// incarnation reads the marker with GETEX, which is a write: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {

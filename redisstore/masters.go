@@ -27,7 +27,7 @@ func (m *masters) at(address string) *master {
 	return m.byAddress[address]
 }
 
-// all leaves out servers that left.
+// all leaves out the servers that left.
 func (m *masters) all() []*master {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// movedTo is the master that has a slot now, by the answer of the one that had it; nil: unknown. Its own answer comes with an
-// incarnation, unlike the cluster client's.
+// movedTo returns the master that has a slot now, as the answer of its former master says; nil if that is unknown.
+// The cluster client would follow the answer itself, but it would not tell the incarnation.
 func (s *Store) movedTo(err error) *master {
 	address, moved := redis.IsMovedError(err)
 	if !moved {
@@ -69,7 +69,7 @@ func (s *Store) movedTo(err error) *master {
 	return s.masters.at(address)
 }
 
-// unreachable adds pin.ErrUnreachable to a room's error.
+// unreachable adds pin.ErrUnreachable to the error of a room.
 func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) error {
 	if s.cluster == nil {
 		return err
@@ -80,8 +80,9 @@ func (s *Store) unreachable(ctx context.Context, room ring.RoomID, err error) er
 	return err
 }
 
-// Incarnations writes missing markers. Later pins are in these or later ones. An error: some are missing. A silent master
-// costs the others at most half of the time.
+// Incarnations returns the incarnations of all masters, and writes markers that are missing. A pin that is written
+// later lies in one of these or in a later one. After an error some are missing. A master that does not answer costs
+// the others at most half of the time.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -93,12 +94,14 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	limited, cancel := halfOf(ctx)
 	defer cancel()
 	unlocated := s.locate(limited)
-	var mu sync.Mutex // ForEachMaster is concurrent
+	// ForEachMaster calls its function concurrently.
+	var mu sync.Mutex
 	var all []pin.Incarnation
 	err := s.cluster.ForEachMaster(limited, func(_ context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
-			return nil // it owns no slot
+			// The master owns no slot.
+			return nil
 		}
 		return m.catch("an incarnation broke its reading", func() error {
 			g, err := m.incarnation(ctx)
@@ -122,7 +125,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
-// locate keeps the markers that it knows when nobody answers.
+// locate finds the slot of each master's marker. If no server answers, the known markers stay.
 func (s *Store) locate(ctx context.Context) error {
 	var ask redis.ClusterCmdable = s.cluster
 	for _, m := range s.masters.all() {
@@ -131,7 +134,8 @@ func (s *Store) locate(ctx context.Context) error {
 			break
 		}
 	}
-	slots, err := ask.ClusterSlots(ctx).Result() // go-redis names its clients after these, not after CLUSTER SHARDS
+	// go-redis names its clients after the addresses in CLUSTER SLOTS, not after those in CLUSTER SHARDS.
+	slots, err := ask.ClusterSlots(ctx).Result()
 	if err != nil {
 		return fmt.Errorf("ask the cluster for its slots: %w", err)
 	}
@@ -139,8 +143,8 @@ func (s *Store) locate(ctx context.Context) error {
 	return nil
 }
 
-// relocate keeps servers that left, as go-redis may use their clients again. A master's marker lies in the first of its slots
-// in the order of markerRank, which every client knows.
+// relocate follows the masters' slots. It keeps servers that left, because go-redis may use their clients again. A
+// master's marker lies in the first of its slots in the order of markerRank, which every client knows.
 func (s *Store) relocate(slots []redis.ClusterSlot) {
 	first, listed := make(map[string]int), make(map[string]bool)
 	for _, part := range slots {
@@ -182,7 +186,7 @@ func (s *Store) recheck() {
 }
 
 const (
-	// After a move of slots claims are slow until then.
+	// relocateEvery bounds how long claims are slow after slots have moved.
 	relocateEvery = 5 * time.Second
 	renewTimeout  = time.Second
 )
@@ -192,7 +196,8 @@ func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
 	defer cold.Stop()
-	if s.cluster == nil { // no slots move
+	// Only a Cluster moves slots.
+	if s.cluster == nil {
 		moved.Stop()
 	}
 	for due := s.warm; ; {
@@ -229,7 +234,7 @@ func markerRank(slot int) uint32 {
 	return x ^ x>>13
 }
 
-// The first number whose hash tag is in the slot.
+// markerIn tries numbers until the hash tag of one is in the slot.
 func (k keyspace) markerIn(slot int) string {
 	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); slotOf(tag) == slot {

@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]str
 	return nil
 }
 
-// Notes returns a text for each name, or "", in one round trip.
+// Notes returns the text of each note, or "" if there is none, in one round trip.
 func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error) {
 	texts := make([]string, len(names))
 	if len(names) == 0 {
@@ -42,7 +42,8 @@ func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([
 		return nil, fmt.Errorf("read notes of room %s: %w", room, err)
 	}
 	for i, value := range values {
-		texts[i], _ = value.(string) // nil: missing or no text
+		// A missing note, and a key of another type, give nil.
+		texts[i], _ = value.(string)
 	}
 	return texts, nil
 }

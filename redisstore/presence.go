@@ -18,14 +18,14 @@ import (
 
 const (
 	presenceInfix = ":presence:{"
-	// It blocks the server for a millisecond.
+	// perScript bounds a script to a millisecond of the server's time.
 	perScript = 250
-	// In one call, each of up to perSweep leases.
+	// maxSweeps bounds one call. Each sweep handles up to perSweep leases.
 	maxSweeps = 50
 	perSweep  = 200
 )
 
-// Presence keeps all users' leases. Calls may be repeated. After an error some shards did not answer.
+// Presence keeps the leases of all users. Its calls may be repeated. After an error some shards did not answer.
 type Presence struct {
 	store  *Store
 	timing presence.Timing
@@ -66,7 +66,7 @@ func (k presenceKeys) all() []string {
 
 func member(l presence.Lease) string { return l.User + "\n" + l.Conn }
 
-// part is for one script.
+// part is what one script is given.
 type part[T any] struct {
 	keys  presenceKeys
 	shard presence.Shard
@@ -107,7 +107,7 @@ func leaseUser(l presence.Lease) string { return l.User }
 
 func (p *Presence) ttl() int64 { return p.timing.TTL.Milliseconds() }
 
-// Add is presence.LeaseStore's.
+// Add implements presence.LeaseStore.
 func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	for _, l := range leases {
 		if err := l.Validate(); err != nil {
@@ -123,14 +123,15 @@ func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	})
 }
 
-// Renew is presence.LeaseStore's.
+// Renew implements presence.LeaseStore.
 func (p *Presence) Renew(ctx context.Context, leases []presence.Lease) (missing []presence.Lease, err error) {
 	parts := divide(p, leases, leaseUser)
 	err = execute(ctx, p, "renew leases", parts, func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, heartbeatScript, []string{one.keys.leases}, members(one.items)...)
 	})
 	for _, one := range parts {
-		places, _ := one.reply.Int64Slice() // execute returned its error
+		// If the reply is an error, execute has returned it.
+		places, _ := one.reply.Int64Slice()
 		for _, place := range places {
 			if place >= 1 && int(place) <= len(one.items) {
 				missing = append(missing, one.items[place-1])
@@ -148,14 +149,15 @@ func members(leases []presence.Lease) []any {
 	return list
 }
 
-// Remove is presence.LeaseStore's.
+// Remove implements presence.LeaseStore.
 func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 	return execute(ctx, p, "remove leases", divide(p, leases, leaseUser), func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, removeScript, one.keys.all(), append([]any{p.ttl()}, members(one.items)...)...)
 	})
 }
 
-// Sweep is presence.LeaseStore's. Each half has its part of the time: a silent master uses it up.
+// Sweep implements presence.LeaseStore. Each half has its own part of the time, because a master that does not answer
+// uses it up.
 func (p *Presence) Sweep(ctx context.Context) error {
 	failpoint.Hit("sweep.before")
 	half, cancel := halfOf(ctx)
@@ -189,14 +191,14 @@ func (p *Presence) sweepShards(ctx context.Context, from, to int, step string) e
 	return nil
 }
 
-// A third of the TTL is less than a lease has left after a heartbeat.
+// sweep believes leases for a third of the TTL, which is less than a lease has left after a heartbeat.
 func (p *Presence) sweep(ctx context.Context, parts []*part[struct{}]) error {
 	return execute(ctx, p, "sweep leases", parts, func(pipe redis.Pipeliner, one *part[struct{}]) *redis.Cmd {
 		return pipe.Eval(ctx, sweepScript, one.keys.all(), p.ttl(), p.timing.Sweep.Milliseconds()/2, p.ttl()/3)
 	})
 }
 
-// Ask leaves out silent shards, and keeps no order.
+// Ask leaves out shards that do not answer. The order of the answer is not that of users.
 func (p *Presence) Ask(ctx context.Context, users []string) ([]presence.Status, error) {
 	parts := divide(p, users, func(user string) string { return user })
 	err := execute(ctx, p, "ask for users", parts, func(pipe redis.Pipeliner, one *part[string]) *redis.Cmd {
@@ -268,16 +270,17 @@ func readStatus(user, line string) (presence.Status, error) {
 	return status, nil
 }
 
-// milliseconds is zero for no number.
+// milliseconds returns the zero time for a text that is no number.
 func milliseconds(text string) time.Time {
-	at, err := strconv.ParseFloat(text, 64) // a score may come as 1e12
+	// A score may be written as 1e12.
+	at, err := strconv.ParseFloat(text, 64)
 	if err != nil || at < 1 || at > 1<<53 {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(at))
 }
 
-// Follow is presence.WatchStore's.
+// Follow implements presence.WatchStore.
 func (p *Presence) Follow(ctx context.Context, from [presence.Shards]presence.Cursor) (map[presence.Shard]presence.Diff, error) {
 	parts := make([]*part[presence.Cursor], presence.Shards)
 	for shard, cursor := range from {
@@ -357,8 +360,8 @@ func (p *Presence) Count(ctx context.Context) (users int64, err error) {
 	return users, nil
 }
 
-// List returns a page of online users and the next page; 0 is the beginning and the end. Who is online throughout is
-// listed, some twice.
+// List returns a page of the users who are online, and the number of the next page; 0 is the beginning and the end. A
+// user who is online throughout is listed, some of them twice.
 func (p *Presence) List(ctx context.Context, page uint64) (users []presence.Status, next uint64, err error) {
 	shard, cursor := page%presence.Shards, page/presence.Shards
 	pairs, cursor, err := p.store.client.HScan(ctx, p.keys[shard].users, cursor, "", scanCount).Result()

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// It blocks the server for a millisecond.
+	// roomsPerPipeline bounds a pipeline to a millisecond of the server's time.
 	roomsPerPipeline = 1024
-	// The caller uses what the other masters say.
+	// silentTimeout is how long one master is waited for. The caller then uses the answers of the others.
 	silentTimeout = 300 * time.Millisecond
 )
 
-// Refresh prolongs due pins, overwrites none, and claims missing ones again. It takes one round trip, or two for missing
-// ones. After an error nothing is known.
+// Refresh prolongs the pins that are due, overwrites no pin, and claims missing pins again. It takes one round trip,
+// or two if pins are missing. After an error nothing is known.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found, rooms := make([]pin.Found, len(held)), make([]ring.RoomID, len(held))
 	for i, h := range held {
@@ -59,13 +59,14 @@ func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) 
 	return p, nil
 }
 
-// onMasters calls do at once for the places in rooms that lie on each master.
+// onMasters calls do for each master with the places of its rooms, all masters at once.
 func (s *Store) onMasters(ctx context.Context, rooms []ring.RoomID, broke string, do func(ctx context.Context, part []int)) {
 	parts := map[*master][]int{}
 	for i, room := range rooms {
 		m := s.sole
 		if m == nil {
-			m, _ = s.masterOf(ctx, room) // nil: the client finds it
+			// If the master is unknown, the client finds it.
+			m, _ = s.masterOf(ctx, room)
 		}
 		parts[m] = append(parts[m], i)
 	}

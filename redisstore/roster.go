@@ -17,16 +17,19 @@ import (
 )
 
 const (
-	// Longer than a dead node's people have to come back.
+	// orphanTTL is longer than the time in which the people of a dead node come back.
 	orphanTTL = 45 * time.Second
 
-	rosterMark = "@"      // of fields that are no peers
-	waitMark   = "@wait:" // of peers on their way
+	// rosterMark begins the fields of a roster that are not peers.
+	rosterMark = "@"
+	// waitMark begins the fields of peers who are on their way.
+	waitMark = "@wait:"
 )
 
 var errNotAPeer = errors.New("not a peer of a roster")
 
-// WriteRosters is roster.Store's, in one round trip. A Failed change may be written nevertheless.
+// WriteRosters implements roster.Store, in one round trip. A change whose outcome is Failed may be written
+// nevertheless.
 func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
 	outcomes, errs, rooms := make([]roster.Outcome, len(changes)), make([]error, len(changes)), make([]ring.RoomID, len(changes))
 	for i := range changes {
@@ -38,7 +41,8 @@ func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]ro
 		for i, at := range part {
 			replies[i] = pipe.Eval(ctx, rosterScript, s.keys.rosterKeys(rooms[at]), rosterArgs(&changes[at])...)
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
+		// Each command has its own error.
+		_, _ = pipe.Exec(ctx)
 		for i, at := range part {
 			outcomes[at], errs[at] = written(replies[i], &changes[at])
 		}
@@ -96,7 +100,7 @@ func appendPeer(args []any, p *roster.Peer, at time.Time) []any {
 	return append(args, p.ID, who, p.Name, max(time.Since(at).Milliseconds(), 0))
 }
 
-// Roster takes one round trip.
+// Roster returns who is in the room, in one round trip.
 func (s *Store) Roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	found, err := s.roster(ctx, room)
 	if err != nil {
@@ -129,7 +133,7 @@ func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, erro
 	return m.roster(ctx, room)
 }
 
-// The marker is read last, as by master.send.
+// roster reads the marker last, as master.send does.
 func (m *master) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	pipe := m.client.Pipeline()
 	question := queueRoster(ctx, pipe, m.keys.rosterKeys(room))
@@ -153,7 +157,7 @@ func queueRoster(ctx context.Context, pipe redis.Pipeliner, keys []string) roste
 	}
 }
 
-// read skips damage; then the roster is not current.
+// read leaves out fields that it cannot read; the roster is not current then.
 func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	found, err := roster.Room{}, error(nil)
 	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) && !errors.Is(err, pin.ErrLater) {
@@ -186,7 +190,9 @@ func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	return found, nil
 }
 
-// readPeer reads "<identity>\n<since> <name>" after another "\n" if hidden, since in Unix milliseconds of the store.
+// readPeer reads "<identity>\
+// <since> <name>", which stands after another newline if the peer is hidden. since is in Unix milliseconds of the
+// store.
 func readPeer(id, text string) (roster.Peer, error) {
 	text, hidden := strings.CutPrefix(text, "\n")
 	identity, rest, _ := strings.Cut(text, "\n")

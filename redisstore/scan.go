@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// It blocks the server for 0.1 ms.
+// scanCount bounds a scan to 0.1 ms of the server's time.
 const scanCount = 512
 
 // AllPins visits every pin at least once.
@@ -61,7 +61,8 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit for each pin, one call at a time. Damaged and later ones are logged and skipped.
+// Pins calls visit for each pin, one call at a time. Damaged pins and those of a later version are logged and left
+// out.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	later := 0
 	defer func() {

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// PEM files in a rediss URL's query.
+// The names of PEM files in the query of a rediss URL.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"
@@ -24,7 +24,7 @@ var (
 
 type tlsFiles struct{ authority, certificate, key string }
 
-// takeTLSFiles removes them from query.
+// takeTLSFiles reads the names of PEM files and removes them from query.
 func takeTLSFiles(query url.Values) tlsFiles {
 	p := tlsFiles{authority: query.Get(queryAuthority), certificate: query.Get(queryCertificate), key: query.Get(queryKey)}
 	for _, name := range []string{queryAuthority, queryCertificate, queryKey} {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
-// Sets have three or five. More are not asked.
+// maxSentinels bounds how many are asked. A set has three or five.
 const maxSentinels = 16
 
 var (
@@ -31,37 +31,46 @@ var (
 // The first answer counts, unless its configuration is older than the last one: a Sentinel that was frozen or cut off
 // during a failover names the former master. Such an answer counts only if no other Sentinel has a newer one.
 type sentinels struct {
-	name    string // of the master
+	// name is the master's name in the set.
+	name    string
 	timeout time.Duration
 	options func(address string) *redis.Options
 	connect func(ctx context.Context, network, address string) (net.Conn, error)
 	log     *slog.Logger
 	panics  *panics.Guard
 
-	mu     sync.Mutex // guards the fields below, all of each lookup, and asked and told of each sentinel
-	all    map[string]*sentinel
-	lookup *lookup // under way; nil: none
-	master string  // the last answer
-	epoch  int64   // of that configuration
+	mu  sync.Mutex // guards the fields below, all of each lookup, and asked and told of each sentinel
+	all map[string]*sentinel
+	// lookup is the one under way, or nil.
+	lookup *lookup
+	// master is the address in the last answer.
+	master string
+	// epoch is that of the last answer's configuration.
+	epoch  int64
 	conns  map[*masterConn]bool
 	closed bool
 }
 
 type sentinel struct {
 	client *redis.SentinelClient
-	asked  bool // its answer is awaited
-	told   bool // it named the other Sentinels
+	// asked says that its answer is awaited.
+	asked bool
+	// told says that it has named the other Sentinels.
+	told bool
 }
 
 // lookup is shared by all who need the master's address meanwhile.
 type lookup struct {
 	done    chan struct{}
 	awaited int
-	older   string // the answer with the newest of the older configurations
-	epoch   int64  // of that one
-	errs    []error
-	over    bool
-	address string // the result, or err
+	// older is the answer with the newest of the configurations that are older than the known one.
+	older string
+	// epoch is that of older.
+	epoch int64
+	errs  []error
+	over  bool
+	// address is the result, unless err is.
+	address string
 	err     error
 }
 
@@ -76,7 +85,7 @@ func newSentinels(a *address, guard *panics.Guard, log *slog.Logger) *sentinels 
 	return s
 }
 
-// add needs mu, or that nobody else knows s yet.
+// add takes a Sentinel into the set. It needs mu, unless nobody else knows s yet.
 func (s *sentinels) add(address string) {
 	if s.all[address] == nil && len(s.all) < maxSentinels && !s.closed {
 		s.all[address] = &sentinel{client: redis.NewSentinelClient(s.options(address))}
@@ -92,7 +101,8 @@ func (s *sentinels) close() {
 	}
 }
 
-// find returns the master's address. It waits until ctx ends at most; the look-up goes on for those who come next.
+// find returns the master's address. It waits at most until ctx ends; the look-up then goes on for the callers that
+// come next.
 func (s *sentinels) find(ctx context.Context) (string, error) {
 	l := s.begin() //nolint:contextcheck // a look-up must not end with its first caller
 	select {
@@ -157,7 +167,8 @@ func (s *sentinels) question(ctx context.Context, one *sentinel) (address string
 	}
 	state, err := one.client.Master(ctx, s.name).Result()
 	if err == nil {
-		epoch, _ = strconv.ParseInt(state["config-epoch"], 10, 64) // 0: the oldest
+		// An unreadable epoch counts as the oldest.
+		epoch, _ = strconv.ParseInt(state["config-epoch"], 10, 64)
 	}
 	return address, epoch, nil
 }
@@ -170,7 +181,8 @@ func (s *sentinels) heard(l *lookup, one *sentinel, address string, epoch int64,
 	switch {
 	case err != nil:
 		l.errs = append(l.errs, err)
-	case address == s.master || epoch >= s.epoch: // also after the look-up is over
+	// The answer counts even if the look-up is over.
+	case address == s.master || epoch >= s.epoch:
 		s.follow(address, epoch)
 		s.end(l, address, nil)
 	case l.older == "" || epoch > l.epoch:
@@ -178,7 +190,8 @@ func (s *sentinels) heard(l *lookup, one *sentinel, address string, epoch int64,
 	}
 	switch {
 	case l.awaited > 0 || l.over:
-	case l.older != "": // the Sentinels may have been set up anew
+	// All Sentinels that answered have older configurations: the set may have been set up anew.
+	case l.older != "":
 		s.log.Warn("every Sentinel that answers names an older master: following it", "master", l.older, "epoch", l.epoch)
 		s.epoch = l.epoch
 		s.follow(l.older, l.epoch)
@@ -188,7 +201,7 @@ func (s *sentinels) heard(l *lookup, one *sentinel, address string, epoch int64,
 	}
 }
 
-// end needs mu.
+// end finishes a look-up. It needs mu.
 func (s *sentinels) end(l *lookup, address string, err error) {
 	if l.over {
 		return
@@ -198,7 +211,8 @@ func (s *sentinels) end(l *lookup, address string, err error) {
 	close(l.done)
 }
 
-// follow needs mu. It breaks connections to a former master, which may be cut off and refuse writes without closing them.
+// follow takes over a new master. It breaks the connections to the former one, which may be cut off and refuse writes
+// without closing them. It needs mu.
 func (s *sentinels) follow(address string, epoch int64) {
 	s.epoch = max(s.epoch, epoch)
 	if s.master == address {
@@ -211,7 +225,7 @@ func (s *sentinels) follow(address string, epoch int64) {
 	for conn := range s.conns {
 		if conn.address != address {
 			delete(s.conns, conn)
-			// TLS may wait to say goodbye.
+			// TLS may wait for an answer to its goodbye.
 			go conn.Conn.Close()
 		}
 	}
@@ -252,7 +266,7 @@ func (s *sentinels) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.master != address {
-		// TLS may wait to say goodbye.
+		// TLS may wait for an answer to its goodbye.
 		go conn.Close()
 		return broken(errDemoted), nil
 	}

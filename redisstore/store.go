@@ -44,18 +44,21 @@ const (
 	dialTimeout     = time.Second
 	exchangeTimeout = 2 * time.Second
 	poolTimeout     = 100 * time.Millisecond
-	maxRetries      = 2 // commands may be repeated
+	// Repeating is safe, because every command may be repeated.
+	maxRetries      = 2
 	minRetryBackoff = 5 * time.Millisecond
 	maxRetryBackoff = 20 * time.Millisecond
 )
 
 // Store is a client of one Redis, Sentinel set or Redis Cluster. It is safe for concurrent use.
 type Store struct {
-	keys      keyspace
-	client    redis.UniversalClient
-	cluster   *redis.ClusterClient // or nil
-	sole      *master
-	sentinels *sentinels // or nil
+	keys   keyspace
+	client redis.UniversalClient
+	// cluster is nil unless the store is a Redis Cluster.
+	cluster *redis.ClusterClient
+	sole    *master
+	// sentinels is nil unless Sentinels find the master.
+	sentinels *sentinels
 	masters   masters
 	log       *slog.Logger
 	panics    *panics.Guard
@@ -66,12 +69,12 @@ type Store struct {
 	eventsLife time.Duration
 }
 
-// Open uses pin.DefaultCluster.
+// Open opens the store of the cluster pin.DefaultCluster.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	return OpenAs(rawURL, pin.DefaultCluster, panics.New(), log)
 }
 
-// OpenAs does not connect, and keeps URLs out of errors.
+// OpenAs returns a Store without connecting. Its errors do not show the URL, which may contain a password.
 func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	// Calls return all errors.
+	// go-redis logs what every call also returns.
 	logging.Disable()
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
@@ -105,7 +108,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	return s, nil
 }
 
-// Close ends the connections. Run must have ended.
+// Close ends the connections. Run must have returned.
 func (s *Store) Close() error {
 	if s.sentinels != nil {
 		s.sentinels.close()
@@ -121,7 +124,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// RoundTrips counts since Open: a pipeline or repetition is one, a greeting none.
+// RoundTrips counts round trips since Open. A pipeline is one, each repetition is one, and a greeting is none.
 func (s *Store) RoundTrips() uint64 { return s.trips.count.Load() }
 
 type tripCounter struct{ count atomic.Uint64 }
@@ -146,7 +149,8 @@ func (t *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 
 func (t *tripCounter) add(first redis.Cmder) {
 	switch first.Name() {
-	case "hello", "info", "cluster", "readonly": // greetings
+	// These are greetings.
+	case "hello", "info", "cluster", "readonly":
 	default:
 		t.count.Add(1)
 	}

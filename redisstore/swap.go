@@ -17,18 +17,18 @@ var (
 	errAnswer = errors.New("the store's answer to a script cannot be read")
 )
 
-// Swap is orchestrator.PinStore's.
+// Swap implements orchestrator.PinStore.
 func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
 	return s.exchange(ctx, room, old.Encode(), next, pin.Change{From: old.Node, Why: why})
 }
 
-// Repair is orchestrator.PinStore's.
+// Repair implements orchestrator.PinStore.
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	current, _, err := s.exchange(ctx, room, raw, next, pin.Change{Why: pin.WhyDamaged})
 	return current, err
 }
 
-// The next claim must get a higher epoch.
+// removableAfter protects a young pin, because the next claim must get a higher epoch.
 const removableAfter = 10 * time.Second
 
 // Remove deletes p if it is current and older than removableAfter.
@@ -43,7 +43,7 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// If the store's clock is known, exchange writes nothing after ctx has ended.
+// exchange writes nothing after ctx has ended, if the store's clock is known.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin, noted pin.Change) (pin.Pin, pin.Incarnation, error) {
 	noted.Epoch, noted.To = next.Fence.Epoch, next.Node
 	err := next.Validate()
@@ -51,7 +51,8 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
-	if answer.late { // the store's clock was set
+	// The store's clock was set in between.
+	if answer.late {
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
 	if err == nil && answer.late {
@@ -96,7 +97,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted str
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, noted, 0))
 }
 
-// The marker is read last, as by master.send.
+// swap reads the marker last, as master.send does.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys, room, raw, next, noted, m.clock.latest(ctx))

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// Of one script.
+	// perCheckIn bounds one script.
 	perCheckIn = 500
 	listed     = 200
 )
 
-// Enter is orchestrator.PinStore's, in a round trip shared with other claims.
+// Enter implements orchestrator.PinStore. Concurrent claims share a round trip.
 func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why string, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	var err error
 	if !p.IsZero() {
@@ -44,7 +44,8 @@ func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, why stri
 	switch {
 	case answer.won:
 		return p, answer.in, answer.admission, nil
-	case answer.text == "" && !answer.door: // no pin
+	// The room has no pin.
+	case answer.text == "" && !answer.door:
 		return pin.Pin{}, answer.in, answer.admission, nil
 	}
 	stands, err := parse(room, answer.text)
@@ -60,7 +61,7 @@ func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *
 		text, int(pinTTL.Seconds()), wrongType, ones(e.Host), e.Name, e.Peer)
 }
 
-// enteredBy sets door if there is a pin.
+// enteredBy reads a script's answer. It sets door if there is a pin.
 func enteredBy(cmd *redis.Cmd) claimed {
 	found, err := cmd.Slice()
 	if err != nil {
@@ -89,7 +90,7 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	}
 }
 
-// CheckIn takes one round trip. A room without an answer has an Err.
+// CheckIn asks for many rooms in one round trip. A room without an answer has an Err.
 func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked {
 	type part struct {
 		to    int
@@ -112,7 +113,8 @@ func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.
 	if len(parts) == 0 {
 		return answers
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	// Each command has its own error.
+	_, _ = pipe.Exec(ctx)
 	for _, one := range parts {
 		checkedBy(&answers[one.to], len(one.who), one.reply)
 	}
@@ -142,7 +144,7 @@ func checkedBy(answer *waitlist.Checked, people int, cmd *redis.Cmd) {
 	}
 }
 
-// Door obeys an order and returns the door, in one round trip. It may be repeated.
+// Door carries an order out and returns the door, in one round trip. It may be repeated.
 func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error) {
 	limit, closed := "", ""
 	if o.Cap != nil {
@@ -206,13 +208,14 @@ func readDoor(found []any) (waitlist.Door, error) {
 	return door, nil
 }
 
-// number reads an integer or its text.
+// number reads an integer, or a text of one.
 func number(field any) (int64, bool) {
 	switch n := field.(type) {
 	case int64:
 		return n, true
 	case string:
-		f, err := strconv.ParseFloat(n, 64) // a score may come as 1e15
+		// A score may be written as 1e15.
+		f, err := strconv.ParseFloat(n, 64)
 		if err != nil || !(f > -1<<53 && f < 1<<53) {
 			return 0, false
 		}

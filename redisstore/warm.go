@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A new one takes four round trips, too many at a far store.
+	// warmConns are kept ready, because a new connection takes four round trips, too many at a far store.
 	warmConns   = 4
 	warmEvery   = time.Second
 	warmTimeout = 2 * time.Second
@@ -18,7 +18,8 @@ func (s *Store) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	if s.sentinels != nil { // a look-up that leads to another master breaks the connections to the former
+	// A look-up that leads to another master breaks the connections to the former one.
+	if s.sentinels != nil {
 		all.Go(func() { _, _ = s.sentinels.find(ctx) })
 	}
 	for _, m := range s.masters.all() {
@@ -27,7 +28,8 @@ func (s *Store) warm(ctx context.Context) {
 	all.Wait()
 }
 
-// warm asks for the time over one connection, or warmConns if they may be cold: the clock may have been set.
+// warm asks for the time over one connection, or over warmConns if they may be cold, because the clock may have been
+// set.
 func (m *master) warm(ctx context.Context) {
 	tries := 1
 	if m.cold.Load() || m.client.PoolStats().IdleConns < warmConns {

@@ -37,7 +37,7 @@ func EgressProto(e headroom.Egress) *Egress {
 	return &Egress{BitsPerSecond: e.BitsPerSecond, PacketsPerSecond: e.PacketsPerSecond}
 }
 
-// Value reads egress; nil: none.
+// Value reads egress. A missing message is no egress.
 func (x *Egress) Value() headroom.Egress {
 	return headroom.Egress{BitsPerSecond: x.GetBitsPerSecond(), PacketsPerSecond: x.GetPacketsPerSecond()}
 }
@@ -45,7 +45,7 @@ func (x *Egress) Value() headroom.Egress {
 // FenceProto writes a fence.
 func FenceProto(f pin.Fence) *Fence { return &Fence{Epoch: f.Epoch, Nonce: f.Nonce} }
 
-// Value reads a fence. A missing one is pin.ErrCorrupt.
+// Value reads a fence. Its error, also for a missing fence, is pin.ErrCorrupt.
 func (x *Fence) Value() (pin.Fence, error) {
 	if x.GetEpoch() == 0 {
 		return pin.Fence{}, fmt.Errorf("%w: no fence", pin.ErrCorrupt)
@@ -53,20 +53,23 @@ func (x *Fence) Value() (pin.Fence, error) {
 	return pin.Fence{Epoch: x.GetEpoch(), Nonce: x.GetNonce()}, nil
 }
 
-// Hello is a heartbeat's content.
+// Hello is what a heartbeat tells.
 type Hello struct {
-	Node  ring.NodeID
-	Boot  pin.BootID
-	Media string // host:port of UDP
+	Node ring.NodeID
+	Boot pin.BootID
+	// Media is the host:port of the UDP socket.
+	Media string
 
-	Protocol     uint32 // 0: too old to say
-	Capabilities string // sorted, separated by commas
+	// Protocol is 0 if the node is too old to say.
+	Protocol uint32
+	// Capabilities are sorted and separated by commas.
+	Capabilities string
 }
 
-// Value returns errors that wrap pin.ErrCorrupt.
+// Value reads a heartbeat. Its errors wrap pin.ErrCorrupt.
 func (x *Heartbeat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
-	// Names have a pin's rules.
+	// The names of nodes and boots obey the rules of a pin, so a pin checks them.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
 	if err := named.Validate(); err != nil {
 		return Hello{}, fmt.Errorf("heartbeat: %w", err)

@@ -18,22 +18,24 @@ var errOtherCluster = errors.New("the other end belongs to another cluster")
 
 func (k ClusterKey) serverCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	config.ClientAuth = tls.RequireAnyClientCert // see VerifyConnection
+	// VerifyConnection checks the certificate.
+	config.ClientAuth = tls.RequireAnyClientCert
 	return credentials.NewTLS(config)
 }
 
 func (k ClusterKey) clientCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	// The pinned public key is the identity.
+	// The pinned public key is the identity, so no chain of certificates is checked.
 	config.InsecureSkipVerify = true
 	return credentials.NewTLS(config)
 }
 
-// TLS proves the private key; pinning proves that it is the cluster's. Each handshake looks both up, for Replace.
+// tlsConfig makes both ends prove that they have the cluster's key: TLS proves the private key, and the pinned public
+// key is the cluster's. Each handshake looks both up, so that Replace takes effect.
 func (k ClusterKey) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// A resumed session would skip the proof.
+		// A resumed session would leave the proof out.
 		SessionTicketsDisabled: true,
 		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, k.keys()) },
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.certificate() },

@@ -10,12 +10,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// DrainOrder is an operator's.
+// DrainOrder is what an operator orders.
 type DrainOrder struct {
-	Boot     pin.BootID // another process at the address does nothing, unless it is of an earlier release
-	Undrain  bool
-	Deadline time.Duration // 0: the node's own
-	Exit     bool          // when empty
+	// Boot is the process that is meant. Another process at the address does nothing, unless it is of an earlier
+	// release.
+	Boot    pin.BootID
+	Undrain bool
+	// Deadline is for live moves; 0 stands for the node's own.
+	Deadline time.Duration
+	// Exit ends the process when it is empty.
+	Exit bool
 }
 
 // Drain empties the node at addr, or undoes that. The reply names the process that answered.

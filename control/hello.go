@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrRefused means that the kernel refused. That alone proves no death.
+// ErrRefused means that the kernel at the address refused the connection. That alone proves no death.
 var ErrRefused = errors.New("connection refused")
 
 var errDialedOnce = errors.New("the connection of a hello is dialed once")
@@ -28,7 +28,8 @@ func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	if err != nil {
 		return Hello{}, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	defer func() { _ = socket.Close() }() // gRPC may not have it
+	// gRPC may not have taken the socket over.
+	defer func() { _ = socket.Close() }()
 	hello, err := p.helloOver(ctx, socket, addr)
 	if err != nil {
 		return Hello{}, fmt.Errorf("ask %s for its boot: %w", addr, err)

@@ -23,7 +23,7 @@ import (
 
 var errShortKey = errors.New("cluster key is too short")
 
-// 128 bits in hexadecimal.
+// minKeyCharacters is 128 bits in hexadecimal.
 const minKeyCharacters = 32
 
 // The labels of the keys that are derived from the cluster key. Nodes whose labels differ cannot talk to each other.
@@ -37,8 +37,9 @@ const (
 
 const maxKeys = 2
 
-// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Copies share what
-// Replace changes. The zero value refuses all connections. fmt prints unexported fields, hence the closures.
+// ClusterKey is a cluster's secret, or two of them during a rotation: the first is used, both are accepted. Copies
+// share what Replace changes. The zero value refuses all connections. The fields are closures, because fmt prints
+// unexported fields.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
@@ -54,7 +55,7 @@ type derivedKeys struct {
 // ParseClusterKey reads a key a line. No error contains a key.
 func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
 
-// In is the key for that cluster only.
+// In returns the key for one cluster. It opens no other cluster.
 func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	var of []derivedKeys
 	for _, d := range k.keys() {
@@ -71,7 +72,7 @@ func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	return holding(of, cluster), nil
 }
 
-// Replace is for new connections. An error changes nothing.
+// Replace changes the keys for new connections. After an error nothing has changed.
 func (k ClusterKey) Replace(text string) error {
 	if k.IsZero() {
 		return errors.New("there is no key to replace")
@@ -147,7 +148,7 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
 	}
-	// Only the key is verified: expiry would stop a cluster.
+	// Only the key in the certificate is verified. An expiry would stop the cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: cluster},
@@ -164,10 +165,10 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// IsZero means no key.
+// IsZero reports whether there is no key.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
-// GossipKeys are for AES-256; the first encrypts.
+// GossipKeys are keys of AES-256. The first one encrypts.
 func (k ClusterKey) GossipKeys() [][]byte {
 	var keys [][]byte
 	for _, d := range k.keys() {
@@ -176,7 +177,7 @@ func (k ClusterKey) GossipKeys() [][]byte {
 	return keys
 }
 
-// RelaySecrets sign TURN credentials; the first is used.
+// RelaySecrets sign TURN credentials. The first one is used.
 func (k ClusterKey) RelaySecrets() [][]byte {
 	var secrets [][]byte
 	for _, d := range k.keys() {
@@ -185,7 +186,7 @@ func (k ClusterKey) RelaySecrets() [][]byte {
 	return secrets
 }
 
-// Marks name the keys publicly: 8 hexadecimal digits each.
+// Marks name the keys in public, with 8 hexadecimal digits each.
 func (k ClusterKey) Marks() []string {
 	var marks []string
 	for _, d := range k.keys() {

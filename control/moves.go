@@ -14,7 +14,7 @@ type moves struct {
 	staying func(pin.BootID) []*StayingRoom
 }
 
-// AnswerStaying registers staying, the rooms that cannot leave a draining node.
+// AnswerStaying registers staying, which returns the rooms that cannot leave a draining node.
 func AnswerStaying(staying func(pin.BootID) []*StayingRoom) func(*grpc.Server) {
 	return func(s *grpc.Server) { RegisterMovesServer(s, &moves{staying: staying}) }
 }

@@ -20,16 +20,17 @@ var (
 type Config struct {
 	MaxConnections int
 	BackoffBase    time.Duration
-	BackoffMax     time.Duration // and of one attempt
-	HelloTimeout   time.Duration
+	// BackoffMax also bounds one attempt.
+	BackoffMax   time.Duration
+	HelloTimeout time.Duration
 }
 
-// DefaultConfig suits fast re-homing.
+// DefaultConfig suits a fast re-homing.
 func DefaultConfig() Config {
 	return Config{
-		// Gossip gets slow before 4096 nodes.
+		// Gossip becomes slow before a cluster has 4,096 nodes.
 		MaxConnections: 4096,
-		// gRPC's 1 s to 120 s are for far servers.
+		// gRPC's own 1 s to 120 s are meant for far servers.
 		BackoffBase:  50 * time.Millisecond,
 		BackoffMax:   time.Second,
 		HelloTimeout: time.Second,
@@ -37,15 +38,15 @@ func DefaultConfig() Config {
 }
 
 const (
-	// gRPC's least.
+	// gRPC allows no shorter time.
 	keepaliveTime = 10 * time.Second
-	// A process may lack CPU for seconds.
+	// A process may be without CPU time for seconds.
 	keepaliveTimeout = 5 * time.Second
-	// Over 1000 rooms of 100 peers.
+	// replyBytes is enough for 1,000 rooms of 100 peers.
 	replyBytes = 16 << 20
 )
 
-// Pool has a connection for each control address. It is safe for concurrent use.
+// Pool keeps one connection for each control address. It is safe for concurrent use.
 type Pool struct {
 	key    ClusterKey
 	config Config
@@ -55,12 +56,13 @@ type Pool struct {
 	connections map[string]*grpc.ClientConn
 }
 
-// NewPool dials nothing.
+// NewPool returns a Pool that has dialed nothing.
 func NewPool(key ClusterKey, config Config) *Pool {
 	return &Pool{key: key, config: config, connections: make(map[string]*grpc.ClientConn)}
 }
 
-// Client uses the one connection to addr (host:port). While that is broken, calls fail with codes.Unavailable.
+// Client returns a client that uses the one connection to addr (host:port). While that connection is broken, calls
+// fail with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
 	conn, err := p.connection(addr)
 	if err != nil {
@@ -69,7 +71,7 @@ func (p *Pool) Client(addr string) (MediaClient, error) {
 	return NewMediaClient(conn), nil
 }
 
-// Messages is Client for a signaling node.
+// Messages is like Client, for a signaling node.
 func (p *Pool) Messages(addr string) (MessagesClient, error) {
 	conn, err := p.connection(addr)
 	if err != nil {
@@ -78,7 +80,7 @@ func (p *Pool) Messages(addr string) (MessagesClient, error) {
 	return NewMessagesClient(conn), nil
 }
 
-// Moves is Client for a signaling node.
+// Moves is like Client, for a signaling node.
 func (p *Pool) Moves(addr string) (MovesClient, error) {
 	conn, err := p.connection(addr)
 	if err != nil {
@@ -107,7 +109,7 @@ func (p *Pool) connection(addr string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Hurry ends a back-off.
+// Hurry ends the back-off of a broken connection.
 func (p *Pool) Hurry(addr string) {
 	p.mu.Lock()
 	conn := p.connections[addr]
@@ -128,7 +130,7 @@ func (p *Pool) Forget(addr string) {
 	}
 }
 
-// Close is for good.
+// Close ends all connections, for good.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	all := p.connections
@@ -139,7 +141,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// gRPC's DNS resolver caches for 30 s, the dialer does not.
+// target avoids gRPC's DNS resolver, which caches answers for 30 s; the dialer does not.
 func target(addr string) string { return "passthrough:///" + addr }
 
 func (p *Pool) options() []grpc.DialOption {
@@ -155,7 +157,8 @@ func (p *Pool) options() []grpc.DialOption {
 			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(replyBytes), grpc.MaxCallSendMsgSize(requestBytes)),
-		grpc.WithNoProxy(), // no web proxy for control traffic
+		// Control traffic does not go through a web proxy.
+		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 	}
 }

@@ -23,10 +23,11 @@ import (
 )
 
 const (
-	// An Attach of 300 people has 600 KiB.
+	// requestBytes is above the 600 KiB of an Attach with 300 people.
 	requestBytes     = 1 << 20
 	handshakeTimeout = 3 * time.Second
-	// With keepaliveTimeout, how long a cut-off signaling node counts as watching.
+	// serverKeepaliveTime and keepaliveTimeout together are how long a signaling node that is cut off counts as
+	// watching.
 	serverKeepaliveTime = 2 * time.Second
 	refusalsPerSecond   = 0.2
 	refusalBurst        = 3
@@ -41,7 +42,7 @@ type Server struct {
 	log    *slog.Logger
 }
 
-// NewServer talks to holders of key only. A panic ends only its call.
+// NewServer returns a Server that talks only to holders of key. A panic ends only the call in which it happens.
 func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
@@ -71,8 +72,8 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	return s.catch(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
 }
 
-// Serve answers until ctx and the handlers end. A closed listener is evidence of a death: a draining node keeps ctx
-// alive until gossip has its leave.
+// Serve answers until ctx ends and the handlers have returned. A closed listener is evidence of a death, so a
+// draining node keeps ctx alive until gossip has told its leave.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*grpc.Server)) error {
 	guard := &guardedCredentials{
 		TransportCredentials: s.key.serverCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
@@ -86,7 +87,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*
 		grpc.MaxSendMsgSize(replyBytes),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverKeepaliveTime, Timeout: keepaliveTimeout}),
-		// Half of the clients', whose timers may be late.
+		// Half of the clients' interval is allowed, because their timers may be late.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)
 	for _, one := range register {
@@ -118,7 +119,7 @@ type guardedCredentials struct {
 	refusals *loglimit.Limiter
 }
 
-// ServerHandshake ends Pending when the key is proven.
+// ServerHandshake ends Pending as soon as the key is proven.
 func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := g.TransportCredentials.ServerHandshake(conn)
 	if err == nil {
@@ -142,10 +143,12 @@ func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }
 
-// A connection closed without data is a port check.
+// refusalReason says why a handshake failed. A connection that is closed without data is harmless: it was a port
+// check.
 func refusalReason(err error) (reason string, harmless bool) {
 	var header tls.RecordHeaderError
-	var alert *net.OpError // of the other end
+	// The alert came from the other end.
+	var alert *net.OpError
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errWrongKey):

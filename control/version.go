@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// Protocol is the control port's version. Raise it when a newer end needs what an older one ignores.
+// Protocol is the version of the control port. Raise it when a newer end needs something that an older one ignores.
 const Protocol = 1
 
-// CapabilityLiveMove means that rooms move between living nodes: Arrived, Settled and Drain are understood.
+// CapabilityLiveMove means that the node understands Arrived, Settled and Drain, so rooms can move between living
+// nodes.
 const CapabilityLiveMove = "live-move"
 
-// Capabilities are this program's.
+// Capabilities are those of this program.
 func Capabilities() []string { return []string{CapabilityLiveMove} }
 
-// Told is Capabilities in gossip.
+// Told returns Capabilities in the form that gossip uses.
 func Told() string { return capabilitiesIn(Capabilities()) }
 
 const (

@@ -14,8 +14,8 @@ import (
 
 var errStreamEnded = errors.New("the node ended the stream")
 
-// Watch calls heard for each heartbeat of the node at addr, until the stream breaks, ctx ends or heard fails. It waits
-// for a node out of reach.
+// Watch calls heard for each heartbeat of the node at addr, until the stream breaks, ctx ends, or heard returns an
+// error. It waits for a node that is out of reach.
 func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
@@ -46,7 +46,8 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	}
 }
 
-// Outrank tells the node at addr of a higher pin. held: it had the room under a lower one. live: as OutrankRequest.
+// Outrank tells the node at addr of a higher pin. held reports that it had the room under a lower one. live has the
+// meaning of OutrankRequest.Live.
 func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error) {
 	client, err := p.Client(addr)
 	if err != nil {

@@ -6,47 +6,50 @@ import "encoding/json"
 type Join struct {
 	Token string `json:"token"`
 	Room  string `json:"room,omitempty"`
-	Name  string `json:"name,omitempty"` // if the token has none
-	Wait  bool   `json:"wait,omitempty"`
+	// Name is used if the token has none.
+	Name string `json:"name,omitempty"`
+	Wait bool   `json:"wait,omitempty"`
 }
 
 // Resume continues a session on a new socket.
 type Resume struct {
-	Resume  string `json:"resume"`
-	Attempt uint64 `json:"attempt"` // grows at every attach; the join was 1
+	Resume string `json:"resume"`
+	// Attempt grows at every attach. The join was attempt 1.
+	Attempt uint64 `json:"attempt"`
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
 }
 
-// Offer is SDP.
+// Offer is an SDP offer.
 type Offer struct {
-	ID      string       `json:"id"`
-	SDP     string       `json:"sdp"`
-	Fresh   bool         `json:"fresh"` // from a new RTCPeerConnection
+	ID  string `json:"id"`
+	SDP string `json:"sdp"`
+	// Fresh says that the offer comes from a new RTCPeerConnection.
+	Fresh   bool         `json:"fresh"`
 	Senders List[Sender] `json:"senders"`
 	Slots   []Slot       `json:"slots,omitempty"`
 	Unused  []UnusedSlot `json:"unused,omitempty"`
 }
 
-// View is what the page shows, most important first.
+// View is what the page shows, with the most important first.
 type View struct {
 	Wants List[Want] `json:"wants"`
 }
 
-// Mute changes one source.
+// Mute mutes or unmutes one source of the sender.
 type Mute struct {
 	Source Source `json:"source"`
 	Muted  bool   `json:"muted"`
 }
 
-// How a restart ended.
+// The ways in which a restart ends.
 const (
 	HowRestart       = "restart"
 	HowNewConnection = "new-connection"
 	HowLive          = "live"
 )
 
-// Migrated ends a restart.
+// Migrated reports the end of a restart.
 type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
@@ -55,13 +58,13 @@ type Migrated struct {
 	Lost    []Stream `json:"lost,omitempty"`
 }
 
-// Stalled means that nothing arrives.
+// Stalled reports that no media arrive.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`
 }
 
-// Refresh names frozen slots.
+// Refresh names slots whose picture is frozen.
 type Refresh struct {
 	Mids List[string] `json:"mids"`
 }
@@ -79,7 +82,7 @@ const (
 	WayTURN = "TURN"
 )
 
-// MediaPath is media's way, and which tried ways answer.
+// MediaPath says which way media take, and which of the ways that were tried answer.
 type MediaPath struct {
 	Way  string `json:"way"`
 	UDP  *bool  `json:"udp,omitempty"`
@@ -87,21 +90,22 @@ type MediaPath struct {
 	TURN *bool  `json:"turn,omitempty"`
 }
 
-// AskICEServers renews them.
+// AskICEServers asks for new ICE servers.
 type AskICEServers struct{}
 
-// Say goes to the room's chat.
+// Say sends a line to the room's chat.
 type Say struct {
 	Text string `json:"text"`
-	ID   string `json:"id,omitempty"` // marks a repetition
+	// ID marks a repetition of the same line.
+	ID string `json:"id,omitempty"`
 }
 
-// Rename changes the shown name.
+// Rename changes the name that others see.
 type Rename struct {
 	Name string `json:"name"`
 }
 
-// Moderate is a moderator's act.
+// Moderate is what a moderator does to others.
 type Moderate struct {
 	Act    Act    `json:"act"`
 	Peer   PeerID `json:"peer,omitempty"`
@@ -113,73 +117,79 @@ type Hand struct {
 	Raised bool `json:"raised"`
 }
 
-// React shows one of Emojis.
+// React shows one of Emojis to everybody.
 type React struct {
 	Emoji string `json:"emoji"`
 }
 
-// Connect is online, in no room.
+// Connect makes a connection that is online but in no room.
 type Connect struct {
 	Token string `json:"token"`
 }
 
-// Watch replaces the watched users.
+// Watch replaces the users whose presence is watched.
 type Watch struct {
 	Users List[string] `json:"users"`
 }
 
-// MessageKind is a direct message's purpose.
+// MessageKind is the purpose of a direct message.
 type MessageKind string
 
-// Bodies are opaque.
+// The kinds of direct messages. Their bodies are opaque to the server.
 const (
 	MessageText   MessageKind = "text"
 	MessageRing   MessageKind = "ring"
 	MessageAnswer MessageKind = "answer"
 	MessageApp    MessageKind = "app"
-	MessageNotice MessageKind = "notice" // by REST
+	// MessageNotice is sent by the REST API only.
+	MessageNotice MessageKind = "notice"
 )
 
-// SendMessage goes to users anywhere. Unanswered ones are repeated in order on the next connection.
+// SendMessage sends a direct message to users anywhere in the cluster. Messages without an answer are repeated, in
+// order, on the next connection.
 type SendMessage struct {
-	To     List[string]    `json:"to"`
-	Kind   MessageKind     `json:"kind"`
-	Body   json.RawMessage `json:"body"`
-	Stream string          `json:"stream"` // one life of the client
-	Seq    uint64          `json:"seq"`    // grows
+	To   List[string]    `json:"to"`
+	Kind MessageKind     `json:"kind"`
+	Body json.RawMessage `json:"body"`
+	// Stream is one life of the client.
+	Stream string `json:"stream"`
+	// Seq grows in its stream.
+	Seq uint64 `json:"seq"`
 }
 
-// Received acknowledges streams.
+// Received acknowledges streams of direct messages.
 type Received struct {
 	UpTo List[StreamMark] `json:"upTo"`
 }
 
-// StreamMark is a stream's highest Seq.
+// StreamMark is the highest Seq received of a stream.
 type StreamMark struct {
 	From   string `json:"from"`
 	Stream string `json:"stream"`
 	Seq    uint64 `json:"seq"`
 }
 
-// SetDoor is a moderator's; empty asks for the Door.
+// SetDoor is a moderator's change of the door. Without fields it asks for the Door.
 type SetDoor struct {
-	Cap    *int  `json:"cap,omitempty"` // -1 lifts it
+	// Cap -1 lifts the cap.
+	Cap    *int  `json:"cap,omitempty"`
 	Closed *bool `json:"closed,omitempty"`
 }
 
-// LetIn puts somebody first.
+// LetIn puts one person first in line.
 type LetIn struct {
 	Identity string `json:"identity"`
 }
 
-// TurnAway removes somebody from the line.
+// TurnAway removes one person from the line.
 type TurnAway struct {
 	Identity string `json:"identity"`
 }
 
 // Leave ends the session.
 type Leave struct {
-	Back bool `json:"back,omitempty"` // a full room keeps the place for 10 s
+	// Back says that the person may come back: a full room keeps the place for 10 s.
+	Back bool `json:"back,omitempty"`
 }
 
 func (*Join) kind() Type     { return "join" }

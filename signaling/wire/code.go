@@ -41,7 +41,7 @@ const (
 	CodeMoveRefused     Code = "move_refused"
 )
 
-// Meaning is a row of docs/API.md.
+// Meaning is one row of the table of codes in docs/API.md.
 type Meaning struct {
 	Code      Code
 	Status    int
@@ -83,7 +83,7 @@ func meanings() []Meaning {
 	}
 }
 
-// MeaningOf falls back to CodeInternal.
+// MeaningOf returns the meaning of CodeInternal for an unknown code.
 func MeaningOf(code Code) Meaning {
 	rows := meanings()
 	for _, row := range rows {

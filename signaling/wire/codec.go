@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownType is for well-formed messages.
+// ErrUnknownType is Decode's error for a well-formed message of an unknown type.
 var ErrUnknownType = errors.New("unknown message type")
 
-// ErrMalformed is Decode's other error.
+// ErrMalformed is Decode's error for everything else.
 var ErrMalformed = errors.New("malformed message")
 
 // Decode reads a client's message.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
-// KindOf reads Encode's type; else empty.
+// KindOf returns the type of a frame that Encode wrote, and an empty type for other frames.
 func KindOf(frame []byte) Type {
 	rest, ok := bytes.CutPrefix(frame, []byte(`{"type":"`))
 	kind, _, ends := bytes.Cut(rest, []byte{'"'})
@@ -27,10 +27,10 @@ func KindOf(frame []byte) Type {
 	return Type(kind)
 }
 
-// DecodeServer is for clients in Go.
+// DecodeServer reads a server's message. It is for clients in Go.
 func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
 
-// Encode writes one JSON object, type first.
+// Encode writes a message as one JSON object that begins with its type.
 func Encode(m Message) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -51,7 +51,8 @@ func Encode(m Message) ([]byte, error) {
 
 type validator interface{ validate() error }
 
-// encoding/json takes missing and null for zero.
+// decode checks that required fields are present, because encoding/json takes a missing field and null for the zero
+// value.
 func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
 	if len(frame) > MaxMessageBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
@@ -154,7 +155,7 @@ func blankFromServer(t Type) (Message, []string) {
 	return nil, nil
 }
 
-// MarshalJSON writes nil as [].
+// MarshalJSON writes a nil list as [].
 func (l List[T]) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil

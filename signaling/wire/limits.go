@@ -168,7 +168,7 @@ func (m *React) validate() error {
 	return nil
 }
 
-// MaxCap bounds a cap.
+// MaxCap bounds the cap of a room.
 const MaxCap = 1_000_000
 
 func (m *SetDoor) validate() error {
@@ -178,7 +178,7 @@ func (m *SetDoor) validate() error {
 	return nil
 }
 
-// Check is for callers without Decode.
+// Check does what Decode would have done, for callers that do not use Decode.
 func (m *SetDoor) Check() error {
 	if err := m.validate(); err != nil {
 		return fmt.Errorf("%w: door: %w", ErrMalformed, err)

@@ -38,7 +38,7 @@ func checkReceivers(users []string) error {
 	return err
 }
 
-// CheckNotice is for callers without Decode.
+// CheckNotice does what Decode would have done, for callers that do not use Decode.
 func CheckNotice(to []string, body []byte) error {
 	if err := errors.Join(checkReceivers(to), checkBody(len(body))); err != nil {
 		return fmt.Errorf("%w: message: %w", ErrMalformed, err)

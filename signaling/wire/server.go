@@ -24,29 +24,31 @@ type Joined struct {
 // Resumed moves the session to this signaling node.
 type Resumed struct {
 	Placement
-	Seq        uint64     `json:"seq"`
-	Roster     List[Peer] `json:"roster"`
-	Slots      List[Slot] `json:"slots"`
-	Resume     string     `json:"resume"`
-	MediaAlive bool       `json:"mediaAlive"` // else offer again
-	Silenced   []Source   `json:"silenced,omitempty"`
+	Seq    uint64     `json:"seq"`
+	Roster List[Peer] `json:"roster"`
+	Slots  List[Slot] `json:"slots"`
+	Resume string     `json:"resume"`
+	// MediaAlive says that the media connection lives. Otherwise the client must offer again.
+	MediaAlive bool     `json:"mediaAlive"`
+	Silenced   []Source `json:"silenced,omitempty"`
 	ICEServers
 }
 
-// ICEServers are this signaling node's.
+// ICEServers are the ICE servers of this signaling node.
 type ICEServers struct {
 	ICEServers List[ICEServer] `json:"iceServers"`
-	ForMs      int64           `json:"iceServersForMs,omitempty"` // 0: no end
+	// ForMs is 0 if the servers have no end.
+	ForMs int64 `json:"iceServersForMs,omitempty"`
 }
 
-// Answer is to the Offer of that ID.
+// Answer answers the Offer with the same ID.
 type Answer struct {
 	ID  string `json:"id"`
 	SDP string `json:"sdp"`
 	Placement
 }
 
-// OfferRejected replaces an Answer.
+// OfferRejected comes in place of an Answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
 	Code    Code   `json:"code"`
@@ -54,114 +56,116 @@ type OfferRejected struct {
 	Epoch   uint64 `json:"epoch"`
 }
 
-// Slots is the whole table.
+// Slots is the whole table of slots.
 type Slots struct {
 	Slots List[Slot] `json:"slots"`
 	Lacks List[Lack] `json:"lacks,omitempty"`
 	Epoch uint64     `json:"epoch"`
 }
 
-// PeerJoined adds to the roster.
+// PeerJoined adds a peer to the roster.
 type PeerJoined struct {
 	Peer  Peer   `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// PeerUpdated replaces in the roster.
+// PeerUpdated replaces a peer of the roster.
 type PeerUpdated struct {
 	Peer  Peer   `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// PeerLeft removes from the roster.
+// PeerLeft removes a peer from the roster.
 type PeerLeft struct {
 	Peer  PeerID `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// Roster replaces all.
+// Roster replaces the whole roster.
 type Roster struct {
 	Roster List[Peer] `json:"roster"`
 	Epoch  uint64     `json:"epoch"`
 	Seq    uint64     `json:"seq"`
 }
 
-// Speakers has the loudest first.
+// Speakers lists who speaks, the loudest first.
 type Speakers struct {
 	Speakers List[Speaker] `json:"speakers"`
 	Epoch    uint64        `json:"epoch"`
 }
 
-// Limited means that the media node holds back video. Initially false.
+// Limited says whether the media node holds back video. At first it does not.
 type Limited struct {
 	Limited bool   `json:"limited"`
 	Epoch   uint64 `json:"epoch"`
 }
 
-// Chat is a line of chat.
+// Chat is one line of the room's chat.
 type Chat struct {
-	Peer  PeerID `json:"peer"`
-	Name  string `json:"name"`
-	Text  string `json:"text"`
-	ID    string `json:"id,omitempty"`
-	At    int64  `json:"at"`  // Unix milliseconds
-	Seq   uint64 `json:"seq"` // grows by one a line of a node
+	Peer PeerID `json:"peer"`
+	Name string `json:"name"`
+	Text string `json:"text"`
+	ID   string `json:"id,omitempty"`
+	// At is in Unix milliseconds.
+	At int64 `json:"at"`
+	// Seq grows by one with each line at a media node.
+	Seq   uint64 `json:"seq"`
 	Epoch uint64 `json:"epoch"`
 }
 
-// PermissionsChanged replaces Permissions.
+// PermissionsChanged replaces the client's Permissions.
 type PermissionsChanged struct {
 	Permissions Permissions `json:"permissions"`
 	Resume      string      `json:"resume"`
 }
 
-// MutedBy a moderator: the client may unmute itself.
+// MutedBy says that a moderator muted a source. The client may unmute it.
 type MutedBy struct {
 	Source Source `json:"source"`
 	By     string `json:"by,omitempty"`
 	Epoch  uint64 `json:"epoch"`
 }
 
-// UnmuteAsked by a moderator.
+// UnmuteAsked says that a moderator asks the client to unmute.
 type UnmuteAsked struct {
 	Source Source `json:"source"`
 	By     string `json:"by,omitempty"`
 	Epoch  uint64 `json:"epoch"`
 }
 
-// Reactions of one moment.
+// Reactions are the emojis of one moment.
 type Reactions struct {
 	Reactions List[Reaction] `json:"reactions"`
 	Epoch     uint64         `json:"epoch"`
 }
 
-// Restart means that the room moved: offer again.
+// Restart says that the room has moved: the client offers again.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
 	Attempts  int    `json:"attempts"`
 	AttemptMs int    `json:"attemptMs"`
-	// If Live, the former node forwards for OverlapMs more: use both connections until Settled.
+	// Live says that the former node forwards for OverlapMs more. The client uses both connections until Settled.
 	Live      bool `json:"live,omitempty"`
 	OverlapMs int  `json:"overlapMs,omitempty"`
 }
 
-// Settled means that nobody needs the former node.
+// Settled says that nobody needs the former node any more.
 type Settled struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Reoffer means that the published media cannot be forwarded.
+// Reoffer asks for a new offer, because the published media cannot be forwarded.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"`
 	Reason string       `json:"reason"`
 	Epoch  uint64       `json:"epoch"`
 }
 
-// Error refuses; the session goes on.
+// Error refuses a request. The session goes on.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
@@ -169,7 +173,7 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 }
 
-// Connected is in no room.
+// Connected answers Connect.
 type Connected struct {
 	Protocol int    `json:"protocol"`
 	Identity string `json:"identity"`
@@ -177,7 +181,8 @@ type Connected struct {
 	Message  bool   `json:"message,omitempty"`
 }
 
-// UserMessage is dropped if not above the highest Seq of From and Stream.
+// UserMessage is a direct message. The client drops it unless its Seq is above the highest one of the same From and
+// Stream.
 type UserMessage struct {
 	From   string          `json:"from"`
 	Name   string          `json:"name"`
@@ -185,41 +190,47 @@ type UserMessage struct {
 	Body   json.RawMessage `json:"body"`
 	Stream string          `json:"stream"`
 	Seq    uint64          `json:"seq"`
-	Room   string          `json:"room,omitempty"` // if only this room got it
-	At     int64           `json:"at"`             // Unix milliseconds
+	// Room is empty unless the message went to this room alone.
+	Room string `json:"room,omitempty"`
+	// At is in Unix milliseconds.
+	At int64 `json:"at"`
 }
 
-// MessageState is for one receiver.
+// MessageState says what became of a direct message at one receiver.
 type MessageState struct {
-	To      string `json:"to"`
-	Stream  string `json:"stream"`
-	Seq     uint64 `json:"seq"`
-	State   string `json:"state"` // "accepted", "delivered", "offline", "gave_up" or "refused"
+	To     string `json:"to"`
+	Stream string `json:"stream"`
+	Seq    uint64 `json:"seq"`
+	// State is "accepted", "delivered", "offline", "gave_up" or "refused".
+	State   string `json:"state"`
 	Code    Code   `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// Presence has all watched users, then changes.
+// Presence lists all watched users at first, and later the changes.
 type Presence struct {
 	Users List[UserPresence] `json:"users"`
 }
 
-// UserPresence has the store's Unix milliseconds.
+// UserPresence has times in Unix milliseconds of the store's clock.
 type UserPresence struct {
-	User     string `json:"user"`
-	State    string `json:"state"` // "online", "offline" or "unknown"
+	User string `json:"user"`
+	// State is "online", "offline" or "unknown".
+	State    string `json:"state"`
 	Since    int64  `json:"since,omitempty"`
 	LastSeen int64  `json:"lastSeen,omitempty"`
 }
 
-// Waiting means no place yet; Joined follows.
+// Waiting says that there is no place yet. Joined follows when there is one.
 type Waiting struct {
-	Position   int    `json:"position"` // from 1
-	EstimateMs int64  `json:"estimateMs,omitempty"`
-	Reason     string `json:"reason"` // "full", "closed" or "no_capacity"
+	// Position begins at 1.
+	Position   int   `json:"position"`
+	EstimateMs int64 `json:"estimateMs,omitempty"`
+	// Reason is "full", "closed" or "no_capacity".
+	Reason string `json:"reason"`
 }
 
-// Door answers moderators; Line has the first 200.
+// Door answers a moderator. Line has at most the first 200.
 type Door struct {
 	Cap    *int         `json:"cap,omitempty"`
 	Closed bool         `json:"closed"`
@@ -228,11 +239,12 @@ type Door struct {
 	Line   List[InLine] `json:"line"`
 }
 
-// InLine waits.
+// InLine is one person in line.
 type InLine struct {
 	Identity string `json:"identity"`
 	Name     string `json:"name,omitempty"`
-	Since    int64  `json:"since,omitempty"` // Unix milliseconds; 0 if admitted
+	// Since is in Unix milliseconds; 0 for a person who was let in.
+	Since int64 `json:"since,omitempty"`
 }
 
 // Pong answers a Ping.

@@ -5,13 +5,13 @@ package wire
 
 import "github.com/holdfast-rtc/holdfast/ring"
 
-// Subprotocol is the WebSocket's.
+// Subprotocol is the name of the WebSocket's subprotocol.
 const Subprotocol = "holdfast.v1"
 
-// Version is told in `joined`.
+// Version is the version of the protocol, which `joined` tells.
 const Version = 1
 
-// For clients.
+// The bounds of messages, which docs/PROTOCOL.md tells clients.
 const (
 	MaxMessageBytes = 256 << 10
 	maxSDPBytes     = 192 << 10
@@ -36,22 +36,22 @@ const (
 	maxStreamBytes  = 64
 	maxReceived     = 200
 	maxGapMs        = 24 * 60 * 60 * 1000
-	// JavaScript's largest.
+	// maxInteger is JavaScript's largest exact integer.
 	maxInteger = 1<<53 - 1
-	// Generations need the other bits.
+	// maxAttempt leaves the other bits of a generation free.
 	maxAttempt = 1<<31 - 1
 )
 
-// Type is a message's `type`.
+// Type is the field `type` of a message.
 type Type string
 
-// PeerID is unique in its room, and kept across nodes.
+// PeerID names a peer uniquely in its room, and stays when the room moves.
 type PeerID string
 
-// Message is of either direction.
+// Message is a message of either direction.
 type Message interface{ kind() Type }
 
-// TypeOf returns m's type.
+// TypeOf returns the type of m.
 func TypeOf(m Message) Type { return m.kind() }
 
 // Source is what a track shows.
@@ -65,12 +65,12 @@ const (
 	SourceScreenAudio Source = "screen-audio"
 )
 
-// Sources lists all.
+// Sources returns all sources.
 func Sources() []Source {
 	return []Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}
 }
 
-// Kind is a media line's.
+// Kind is the kind of a media line.
 type Kind string
 
 // The kinds.
@@ -79,7 +79,7 @@ const (
 	KindVideo Kind = "video"
 )
 
-// List is [] in JSON when nil: clients loop over it.
+// List is written as [] when it is nil, because clients loop over it.
 type List[T any] []T
 
 // Peer is an entry of the roster.
@@ -91,17 +91,19 @@ type Peer struct {
 	VideoMuted   bool   `json:"videoMuted"`
 	ScreenShared bool   `json:"screenShared,omitempty"`
 	ScreenAudio  bool   `json:"screenAudio,omitempty"`
-	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds
-	Moderator    bool   `json:"moderator,omitempty"`
+	// HandRaised is in Unix milliseconds.
+	HandRaised int64 `json:"handRaised,omitempty"`
+	Moderator  bool  `json:"moderator,omitempty"`
 }
 
-// Slot is what a receiving m-line shows.
+// Slot says what a receiving m-line shows.
 type Slot struct {
 	Mid    string `json:"mid"`
 	Kind   Kind   `json:"kind"`
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
-	Paused bool   `json:"paused,omitempty"` // path too narrow
+	// Paused says that the path is too narrow for it.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Lack is a source that the client cannot decode.
@@ -111,7 +113,7 @@ type Lack struct {
 	Codec  string `json:"codec"`
 }
 
-// Sender is a sending m-line or a layer of it.
+// Sender is a sending m-line, or one layer of it.
 type Sender struct {
 	Mid     string `json:"mid"`
 	Source  Source `json:"source"`
@@ -127,13 +129,13 @@ type UnusedSlot struct {
 	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
 }
 
-// Stream is somebody's source.
+// Stream is one source of one person.
 type Stream struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
 }
 
-// Want is in device pixels; 0 x 0 is hidden.
+// Want is a size in device pixels. 0 x 0 means hidden.
 type Want struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
@@ -141,25 +143,26 @@ type Want struct {
 	Height uint32 `json:"height"`
 }
 
-// Speaker has a level from 0 to 1.
+// Speaker is somebody who speaks, with a level from 0 to 1.
 type Speaker struct {
 	Peer  PeerID  `json:"peer"`
 	Level float32 `json:"level"`
 }
 
-// Permissions are the token's.
+// Permissions are what the client's token permits.
 type Permissions struct {
-	Publish   bool     `json:"publish"`
-	Subscribe bool     `json:"subscribe"`
-	Chat      bool     `json:"chat"`
-	Rename    bool     `json:"rename"`
-	Watch     bool     `json:"watch"`
-	Moderate  bool     `json:"moderate"`
-	Message   Scope    `json:"message,omitempty"`
-	Sources   []Source `json:"sources,omitempty"` // absent: all
+	Publish   bool  `json:"publish"`
+	Subscribe bool  `json:"subscribe"`
+	Chat      bool  `json:"chat"`
+	Rename    bool  `json:"rename"`
+	Watch     bool  `json:"watch"`
+	Moderate  bool  `json:"moderate"`
+	Message   Scope `json:"message,omitempty"`
+	// Sources is absent if all are allowed.
+	Sources []Source `json:"sources,omitempty"`
 }
 
-// Scope is whom one may write to; empty: nobody.
+// Scope says to whom one may write. Empty means nobody.
 type Scope string
 
 // The scopes.
@@ -168,10 +171,10 @@ const (
 	ScopeAnywhere Scope = "anywhere"
 )
 
-// Act is a moderator's.
+// Act is what a moderator does.
 type Act string
 
-// Without a peer, mute and lower-hand are for all others.
+// The acts. Without a peer, mute and lower-hand are meant for all others.
 const (
 	ActMute      Act = "mute"
 	ActAskUnmute Act = "ask-unmute"
@@ -181,26 +184,26 @@ const (
 	ActGiveUp    Act = "give-up"
 )
 
-// Emojis are in every font since Unicode 8, and harmless.
+// Emojis returns the emojis that may be shown. Each is in every font since Unicode 8, and harmless.
 func Emojis() []string { return []string{"👍", "👏", "❤️", "😂", "😮", "🎉"} }
 
-// Reaction is shown briefly.
+// Reaction is an emoji that is shown for a moment.
 type Reaction struct {
 	Peer  PeerID `json:"peer"`
 	Emoji string `json:"emoji"`
 }
 
-// ICEServer is an RTCIceServer.
+// ICEServer has the form of an RTCIceServer.
 type ICEServer struct {
 	URLs       []string `json:"urls"`
 	Username   string   `json:"username,omitempty"`
 	Credential string   `json:"credential,omitempty"`
 }
 
-// Placement is a pin, for clients.
+// Placement tells a client where its room lives.
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`
-	// Older nodes take SourceScreenAudio for the microphone.
+	// ScreenAudio says that the node knows that source. An older node would take it for the microphone.
 	ScreenAudio bool `json:"screenAudio,omitempty"`
 }

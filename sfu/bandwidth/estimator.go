@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// As draft-ietf-rmcat-gcc-02, but a queue is an interval's smallest queueing delay (RFC 8289).
+// The constants follow draft-ietf-rmcat-gcc-02, with one difference: a queue is the smallest queueing delay of an
+// interval (RFC 8289).
 const (
-	interval      = 250 * time.Millisecond
-	leastPackets  = 5
-	staleInterval = 2 * time.Second // a longer one says nothing
+	interval     = 250 * time.Millisecond
+	leastPackets = 5
+	// staleInterval is the longest interval that says something about the path.
+	staleInterval = 2 * time.Second
 
 	// standingQueue is the delay above the path's own delay that means a queue.
 	standingQueue = 80 * time.Millisecond
@@ -22,7 +24,7 @@ const (
 	// baseLife is how long the smallest delay counts as the path's own. It is bounded, because clocks drift.
 	baseLife = 10 * time.Second
 
-	// 5 % of random loss may reach the draft's 0.10.
+	// The loss of several intervals is summed up, because 5 % of random loss may reach the draft's 0.10 in one.
 	lossIntervals = 6
 	lossPackets   = 100
 	heavyLoss     = 0.12
@@ -39,7 +41,7 @@ const (
 	mostStart   = 100_000_000
 )
 
-// The two times have different clocks.
+// sample has two times, which are of two different clocks.
 type sample struct {
 	sequence      uint16
 	sent, arrived time.Duration
@@ -53,11 +55,13 @@ const burst = 5 * time.Millisecond
 const never = time.Duration(math.MaxInt64 / 2)
 
 type window struct {
-	first, last     sample
-	smallest        time.Duration
-	early, later    time.Duration
-	bytes           uint64 // after the first packet arrived
-	sentBytes       uint64 // after its burst was sent
+	first, last  sample
+	smallest     time.Duration
+	early, later time.Duration
+	// bytes are those after the first packet arrived.
+	bytes uint64
+	// sentBytes are those after the burst of the first packet was sent.
+	sentBytes       uint64
 	packets, losses int
 }
 
@@ -98,26 +102,32 @@ func (w *window) add(s sample) {
 
 type tally struct{ packets, losses int }
 
-// estimator has no clock and no lock.
+// estimator has no clock and no lock. Its caller gives it the time.
 type estimator struct {
-	target float64 // bits per second; 0: never congested, unlimited
+	// target is in bits per second; 0 before the path was congested for the first time, when nothing is limited.
+	target float64
 
-	now         window
-	past        [lossIntervals]tally
-	pastAt      int
-	base, older time.Duration // of this and the last baseLife
+	now    window
+	past   [lossIntervals]tally
+	pastAt int
+	// base and older are the smallest delays of this and of the last baseLife.
+	base, older time.Duration
 	baseFrom    time.Duration
 	baseKnown   bool
 
-	decreasedAt time.Duration // by sending times
+	// decreasedAt is by the clock of sending.
+	decreasedAt time.Duration
 	before      float64
 	stood       time.Duration
-	passed      float64 // the rate at the last decrease because of a queue
-	carried     float64 // the same rate until the target has regained it; then 0
-	probing     prober
+	// passed is the rate at the last decrease because of a queue.
+	passed float64
+	// carried is the same rate until the target has regained it, then 0.
+	carried float64
+	probing prober
 }
 
-// target is from elsewhere; 0: none. It does not probe at first: a connection begins with keyframes.
+// newEstimator begins with a target that another node has measured, or with 0. It does not probe at first, because a
+// connection begins with keyframes.
 func newEstimator(target uint64, now time.Duration) estimator {
 	e := estimator{probing: newProber(), decreasedAt: now - afterDecrease}
 	e.probing.ended = now - afterProbe
@@ -149,7 +159,8 @@ func (e *estimator) lost(sequence uint16) {
 
 func (e *estimator) follow(s sample) {
 	switch age := s.arrived - e.baseFrom; {
-	case !e.baseKnown, age > 2*baseLife: // after silence both are out of date
+	// After a silence both bases are out of date.
+	case !e.baseKnown, age > 2*baseLife:
 		e.baseKnown = true
 		e.base, e.older, e.baseFrom = s.delay(), s.delay(), s.arrived
 	case age > baseLife:

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A power of two.
+// historyPackets is a power of two.
 const historyPackets = 1024
 
 // Path is one transport. It is safe for concurrent use.
@@ -44,10 +44,11 @@ type sentPacket struct {
 // Arrival is one packet in a report.
 type Arrival struct {
 	Received bool
-	Delta    time.Duration // since the last received packet
+	// Delta is the time since the last packet that was received.
+	Delta time.Duration
 }
 
-// Report is consecutive packets from Base on.
+// Report covers consecutive packets from Base on.
 type Report struct {
 	Base uint16
 	// Span is how many numbers the report covers, if those are more than Packets. A browser that moved here from another node
@@ -65,7 +66,7 @@ func NewPath(start uint64, onTarget func()) *Path {
 	return p
 }
 
-// Target is in bits per second, 0 for no limit.
+// Target returns the estimate in bits per second, or 0 for no limit.
 func (p *Path) Target() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +118,8 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// A browser that moved continues the former node's numbers. foreign needs mu.
+// foreign reports whether a report is of the former node's packets: a browser that moved continues the former node's
+// numbers. It needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + max(r.Span, uint16(len(r.Packets)))
 	if int16(end-p.sequence) <= 0 {
@@ -129,7 +131,7 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Moved says that packets now go another way; the estimate begins anew.
+// Moved says that packets take another way from now on. The estimate begins anew.
 func (p *Path) Moved() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +164,8 @@ func (p *Path) news() bool {
 
 type remoteClock struct {
 	known bool
-	last  int64 // 64 ms each
+	// last is in units of 64 ms.
+	last int64
 }
 
 func (c *remoteClock) extend(reference uint32) time.Duration {

@@ -7,12 +7,13 @@ const (
 	probeTime   = 150 * time.Millisecond
 	probeFactor = 2.0
 	probeMargin = 1.2
-	probeTrust  = 0.95 // of what was measured
-	probeGain   = 1.05
-	probeWait   = time.Second
-	probeAhead  = 20 * time.Millisecond
+	// probeTrust is the part of what was measured that becomes the target.
+	probeTrust = 0.95
+	probeGain  = 1.05
+	probeWait  = time.Second
+	probeAhead = 20 * time.Millisecond
 
-	// The pause; it doubles after vain probes.
+	// probeAgain is the pause between probes. It doubles after a vain one.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
@@ -111,7 +112,7 @@ func (p *prober) lost(sequence uint16) {
 	}
 }
 
-// result is 0 for nothing found.
+// result returns the target that the probe found, or 0 if it found nothing.
 func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 	if p.state != probeWaiting || !p.complete && now-p.ended < probeWait {
 		return 0, false

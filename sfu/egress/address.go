@@ -5,13 +5,15 @@ import "net/netip"
 // Address is a UDP address or one TCP connection. Equal ones are the same connection, or both UDP.
 type Address struct {
 	netip.AddrPort
-	Stream *Stream // nil: UDP
+	// Stream is nil for UDP.
+	Stream *Stream
 }
 
-// UDP is a UDP address.
+// UDP returns a UDP address.
 func UDP(at netip.AddrPort) Address { return Address{AddrPort: at} }
 
-// Frame names a picture's packets, useless without each other: a stream and its frame. 0: sound and checks.
+// Frame names the packets of one picture of one stream, which are useless without each other. 0 is for sound and
+// checks.
 type Frame uint64
 
 // FrameOf names a stream's frame.

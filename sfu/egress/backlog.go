@@ -8,15 +8,16 @@ import (
 
 const (
 	blockBytes = 16 << 10
-	// No picture begins while so much waits, or something for so long: late pictures are useless.
+	// No picture begins while so many bytes wait, or while a packet has waited for so long, because late pictures are
+	// useless.
 	pictureBytes = 512 << 10
 	pictureAge   = 500 * time.Millisecond
-	// A begun picture, and other packets, may fill so much.
+	// startedBytes is how much a picture that has begun, and packets of no picture, may fill.
 	startedBytes = 896 << 10
 	backlogBytes = 1 << 20
 )
 
-// block is packets, each behind its length.
+// block is a list of packets, each after its length.
 type block struct {
 	since   time.Time
 	packets int
@@ -27,13 +28,16 @@ func newBlocks() *sync.Pool {
 	return &sync.Pool{New: func() any { return &block{bytes: make([]byte, 0, blockBytes)} }}
 }
 
-// backlog needs a lock around it.
+// backlog has no lock of its own.
 type backlog struct {
-	spare   *sync.Pool
-	blocks  []*block // oldest first
-	taken   bool
-	waiting int  // bytes
-	behind  bool // no pictures until all is written
+	spare *sync.Pool
+	// blocks has the oldest first.
+	blocks []*block
+	taken  bool
+	// waiting is in bytes.
+	waiting int
+	// behind says that no picture begins until all is written.
+	behind  bool
 	frames  map[uint32]newestFrame
 	dropped uint64
 }
@@ -43,7 +47,7 @@ type newestFrame struct {
 	out   bool
 }
 
-// put is false for a packet that must be kept and has no room.
+// put returns false for a packet that must be kept and for which there is no room.
 func (b *backlog) put(frame Frame, packet []byte, now time.Time) bool {
 	size := headerBytes + len(packet)
 	switch {
@@ -68,7 +72,7 @@ func (b *backlog) put(frame Frame, packet []byte, now time.Time) bool {
 	return true
 }
 
-// leavesOut decides on the frame's first packet, unless room ends amid it.
+// leavesOut decides on the first packet of a frame for all of them, unless the room ends amid the frame.
 func (b *backlog) leavesOut(frame Frame, size int, now time.Time) bool {
 	if b.frames == nil {
 		b.frames = map[uint32]newestFrame{}
@@ -87,7 +91,7 @@ func (b *backlog) late(now time.Time) bool {
 	return b.behind
 }
 
-// take leaves the block in the backlog until done; nil: none.
+// take returns the oldest block, which stays in the backlog until done; nil if there is none.
 func (b *backlog) take() *block {
 	if len(b.blocks) == 0 {
 		return nil

@@ -14,7 +14,7 @@ func (c *Conn) NewBatch() *Batch {
 	return &Batch{conn: c, socket: c.sockets[turn]}
 }
 
-// Begin holds later packets until End.
+// Begin keeps the packets that follow back until End.
 func (b *Batch) Begin() { b.open = true }
 
 // End sends what was put in since Begin.
@@ -27,7 +27,8 @@ func (b *Batch) End() {
 	b.release()
 }
 
-// Space is room for a packet, until the next call; shorter only if no batch is that large. It may send the batch.
+// Space returns room for one packet. It is good until the next call, and shorter than asked only if no batch is that
+// large. It may send the batch.
 func (b *Batch) Space(size int) []byte {
 	if b.queue == nil {
 		b.queue = b.conn.queue()
@@ -40,7 +41,8 @@ func (b *Batch) Space(size int) []byte {
 
 // Put sends the first n bytes of the last Space at End, or at once without Begin. Errors at End are only counted.
 func (b *Batch) Put(n int, to Address, frame Frame) error {
-	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // net must look the zone's number up
+	// For a zone, net must look its number up.
+	if b.open && b.conn.gathers && to.Addr().Zone() == "" {
 		b.queue.add(n, to, frame)
 		return nil
 	}
@@ -69,30 +71,34 @@ func (b *Batch) release() {
 	b.queue = nil
 }
 
-// About a core's cache.
+// The sizes keep a batch within a core's cache.
 const (
 	batchPackets = 256
 	batchBytes   = 256 << 10
 )
 
 type queue struct {
-	arena   []byte // never grows: slices stay valid
+	// arena never grows, so slices of it stay valid.
+	arena   []byte
 	packets []queued
 	flows   []flow
-	byTo    map[Address]int // index into flows
-	latest  int
-	outbox  *outbox
+	// byTo has indices into flows.
+	byTo   map[Address]int
+	latest int
+	outbox *outbox
 }
 
 type flow struct {
-	to          Address
-	first, last int // index into packets
+	to Address
+	// first and last are indices into packets.
+	first, last int
 }
 
 type queued struct {
 	start, end int
-	next       int // 0: none, as packet 0 is a first
-	frame      Frame
+	// next is 0 at the end, which is unambiguous because packet 0 is always a first one.
+	next  int
+	frame Frame
 }
 
 func newQueue() *queue {

@@ -22,7 +22,8 @@ import (
 type Conn struct {
 	counters
 	sockets []*socket
-	streams *streams // nil: no TCP
+	// streams is nil without TCP.
+	streams *streams
 	gathers bool
 	batches atomic.Uint32
 
@@ -36,14 +37,14 @@ type socket struct {
 	sender sender
 }
 
-// Unused batches that keep memory.
+// maxSpare is how many unused batches keep their memory.
 const maxSpare = 8
 
 type counters struct {
 	packets, bytes, calls, errors, refused, dropped atomic.Uint64
 }
 
-// Options are a Conn's.
+// Options are those of a Conn.
 type Options struct {
 	// Gather sends what is between Begin and End together (sendmmsg, Linux).
 	Gather bool
@@ -68,10 +69,10 @@ func New(options Options, sockets ...*net.UDPConn) *Conn {
 	return c
 }
 
-// LocalAddr is the UDP address.
+// LocalAddr returns the UDP address.
 func (c *Conn) LocalAddr() net.Addr { return c.sockets[0].LocalAddr() }
 
-// StreamAddr is the TCP address, zero for none.
+// StreamAddr returns the TCP address, or the zero value without TCP.
 func (c *Conn) StreamAddr() netip.AddrPort {
 	if c.streams == nil {
 		return netip.AddrPort{}
@@ -102,7 +103,7 @@ func (c *Conn) Close() error {
 	return errors.Join(faults...)
 }
 
-// Readers is how many goroutines may call Receive at a time.
+// Readers returns how many goroutines may call Receive at one time.
 func (c *Conn) Readers() int {
 	if c.streams != nil {
 		return len(c.sockets) + 1
@@ -151,7 +152,7 @@ func (c *Conn) putBack(q *queue) {
 	}
 }
 
-// countGathered is for packets whose writers were told that they are sent.
+// countGathered counts packets whose writers were told that they are sent.
 func (c *counters) countGathered(n int, err error) {
 	c.count(n, err)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// Browsers check from each interface and family. The oldest unused one goes first.
+// maxAddresses bounds the addresses of one connection, because browsers check from each interface and family. The
+// address that is unused for longest gives way.
 const maxAddresses = 8
 
 // admit is false for the address of another client's living connection: knowing where a client is must not suffice to

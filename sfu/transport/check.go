@@ -72,7 +72,8 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 		t.log.Debug("client not checked", "error", err)
 		return
 	}
-	_, _ = t.socket.Write(k.response.Raw, back.to) // like a lost packet
+	// A write that fails is like a lost packet.
+	_, _ = t.socket.Write(k.response.Raw, back.to)
 }
 
 func (t *Transport) answer(b []byte, from egress.Address, now time.Time, k *checker) {
@@ -98,7 +99,8 @@ const (
 	stunUsername       = 0x0006
 )
 
-// checkedUser returns our user fragment in a check, a part of the packet; nil: anything else.
+// checkedUser returns the user fragment of this node in a check, as a part of the packet. It returns nil for every
+// other packet.
 func checkedUser(packet []byte) []byte {
 	if len(packet) < stunHeaderBytes || binary.BigEndian.Uint16(packet) != stunBindingRequest ||
 		binary.BigEndian.Uint32(packet[4:]) != stunCookie {

@@ -24,7 +24,7 @@ func newClock() *clock {
 	return c
 }
 
-// TickAt has Tick called then or up to 10 ms later, unless sooner already.
+// TickAt has Tick called at that time, or up to 10 ms later. An earlier call that is due already stays.
 func (c *Conn) TickAt(at time.Time) {
 	k := c.transport.clock
 	k.mu.Lock()

@@ -25,18 +25,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
-// State is a connection's.
+// State is the state of a connection.
 type State int
 
 // The states.
 const (
-	Connecting   State = iota
-	Connected          // DTLS is up
-	Disconnected       // silent for disconnectedAfter
-	Failed             // DTLS failed, or silent much longer
+	Connecting State = iota
+	// Connected means that DTLS is up.
+	Connected
+	// Disconnected means that the client has been silent for disconnectedAfter.
+	Disconnected
+	// Failed means that DTLS failed, or that the client has been silent for much longer.
+	Failed
 )
 
-// Handler is a connection's user. RTP, RTCP, Tick and Moved must not block, nor keep packets and headers.
+// Handler uses a connection. Its methods RTP, RTCP, Tick and Moved must not block, and must not keep packets and
+// headers.
 type Handler interface {
 	// RTP gets authentic packets, decrypted, in order of arrival.
 	RTP(header *rtp.Header, packet []byte, arrived time.Time)
@@ -46,7 +50,7 @@ type Handler interface {
 	Tick(now time.Time)
 	// StateChanged hears each change in order. It may wait, and must not call Close.
 	StateChanged(state State)
-	// Moved says that media goes to another address.
+	// Moved says that media goes to another address from now on.
 	Moved()
 }
 
@@ -62,16 +66,18 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Fingerprint is a certificate's hash (RFC 8122 section 5).
+// Fingerprint is the hash of a certificate (RFC 8122 section 5).
 type Fingerprint struct {
-	Algorithm string // "sha-256", "sha-384" or "sha-512"
+	// Algorithm is "sha-256", "sha-384" or "sha-512".
+	Algorithm string
 	Value     []byte
 }
 
-// Credentials are the node's.
+// Credentials are the node's part of a connection.
 type Credentials struct {
 	Ufrag, Password string
-	Fingerprint     string // "sha-256 AA:BB..."
+	// Fingerprint has the form "sha-256 AA:BB...".
+	Fingerprint string
 }
 
 const (
@@ -91,11 +97,16 @@ type Conn struct {
 	stranger    *rate.Limiter
 	backs       *rate.Limiter
 
-	selected atomic.Pointer[egress.Address] // nil: no check yet
-	opened   time.Time                      // its monotonic part counts: somebody may set the wall clock
-	// Last authentic packets from the selected address and others, in nanoseconds after opened.
+	// selected is nil before the first check.
+	selected atomic.Pointer[egress.Address]
+	// The monotonic part of opened counts, because somebody may set the wall clock.
+	opened time.Time
+	// The times of the last authentic packet from the selected address and from other addresses, in nanoseconds after
+	// opened.
 	heardThere, heardElsewhere atomic.Int64
-	goodbye                    atomic.Int64 // last DTLS alert, likewise, not authentic; 0: none
+	// goodbye is the time of the last DTLS alert, in nanoseconds after opened; 0 if there was none. Alerts are not
+	// authentic.
+	goodbye atomic.Int64
 
 	broken atomic.Bool
 	in     inbound
@@ -114,8 +125,9 @@ type Conn struct {
 	closed    bool
 	running   sync.WaitGroup
 
-	states sync.Mutex // orders state changes
-	state  State      // guarded by states
+	// states orders the changes of state.
+	states sync.Mutex
+	state  State // guarded by states
 }
 
 type checkBack struct {
@@ -126,7 +138,8 @@ type checkBack struct {
 
 type user struct{ ufrag, password string }
 
-// Open makes a certificate: with a known one a browser keeps its old DTLS session.
+// Open makes a certificate of its own for each connection. With one that it knows, a browser would keep its old DTLS
+// session.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
@@ -148,7 +161,7 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// Restart begins an ICE generation. The last one is answered until the next.
+// Restart begins an ICE generation. The former generation is answered until the next Restart.
 func (c *Conn) Restart(ufrag, password string) {
 	fresh := user{ufrag: random(6), password: random(18)}
 	c.mu.Lock()
@@ -165,14 +178,14 @@ func (c *Conn) Restart(ufrag, password string) {
 	c.transport.serve(fresh.ufrag, c)
 }
 
-// random is ICE characters (RFC 8839 section 5.4).
+// random returns characters for ICE credentials (RFC 8839 section 5.4).
 func random(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b)
 	return base64.RawStdEncoding.EncodeToString(b)
 }
 
-// Credentials are the present ones.
+// Credentials returns the present ones.
 func (c *Conn) Credentials() Credentials {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +204,7 @@ func (c *Conn) password(ufrag string) (string, bool) {
 	return "", false
 }
 
-// mayCheck bounds what strangers make us verify or send. The address in use is always heard.
+// mayCheck bounds how much work strangers can cause. The address in use is always heard.
 func (c *Conn) mayCheck(from egress.Address, now time.Time) bool {
 	c.mu.Lock()
 	up := c.up
@@ -206,7 +219,8 @@ func (c *Conn) use(address egress.Address, now time.Time) {
 	c.heardFrom(address, now)
 }
 
-// abandoned: checks come from elsewhere only. Firefox does not nominate again when its NAT gives it another address. It needs mu.
+// abandoned reports whether checks come only from another address. Firefox does not nominate again when its NAT gives
+// it another address. It needs mu.
 func (c *Conn) abandoned(now time.Time) bool {
 	return c.up && c.since(&c.heardThere, now) > disconnectedAfter
 }
@@ -252,13 +266,14 @@ func (c *Conn) answered(from egress.Address, now time.Time, id [stun.Transaction
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
-// Left means that the client seems gone: silent for half a second after a DTLS alert, or for disconnectedAfter.
+// Left reports whether the client seems to be gone: it was silent for half a second after a DTLS alert, or for
+// disconnectedAfter.
 func (c *Conn) Left() bool {
 	now := time.Now()
 	return !c.alive(now) || c.goodbye.Load() != 0 && c.silence(now) >= time.Second/2
 }
 
-// HandshakeFailed means that the client was reached but DTLS did not finish.
+// HandshakeFailed reports whether the client was reached and DTLS did not finish.
 func (c *Conn) HandshakeFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

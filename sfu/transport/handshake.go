@@ -22,7 +22,7 @@ import (
 const (
 	// beforeHello gives the client the time to use the address that it has just nominated.
 	beforeHello = 5 * time.Millisecond
-	// DTLS's 1 s (RFC 6347 section 4.2.4.1) is long for a viewer.
+	// flightInterval is shorter than the 1 s of RFC 6347 section 4.2.4.1, which is long for a viewer.
 	flightInterval   = 100 * time.Millisecond
 	handshakeTimeout = 30 * time.Second
 	pipePackets      = 32
@@ -33,8 +33,8 @@ var (
 	errNoProfile   = errors.New("no SRTP profile was agreed on")
 )
 
-// beginHandshake needs mu. A ClientHello before the nomination does harm: Chromium answers it to the dead node's
-// address, and ignores repetitions.
+// beginHandshake needs mu. A ClientHello before the nomination would do harm: Chromium answers it to the address of
+// the dead node, and ignores its repetitions.
 func (c *Conn) beginHandshake(to egress.Address) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
@@ -79,7 +79,8 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() {
-		p.mute() // else it says close_notify
+		// Without that the handshake's end would send close_notify.
+		p.mute()
 		_ = conn.Close()
 	}()
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -100,7 +101,8 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	if err := c.out.open(keys); err != nil {
 		return err
 	}
-	return c.open(keys) // early packets may need answers
+	// The first packets may need answers at once.
+	return c.open(keys)
 }
 
 // verify checks the offer's fingerprint (RFC 8122 section 5).
@@ -126,7 +128,7 @@ func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
 	return nil
 }
 
-// First byte of a DTLS alert (RFC 6347 section 4.1).
+// alertRecord is the first byte of a DTLS alert (RFC 6347 section 4.1).
 const alertRecord = 21
 
 func (c *Conn) record(b []byte, now time.Time) {
@@ -135,7 +137,8 @@ func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Unlock()
 	switch {
 	case p != nil:
-		_, _ = p.Write(b) // it copies; what does not fit is lost
+		// Write copies the packet. What does not fit is lost.
+		_, _ = p.Write(b)
 	case up && b[0] == alertRecord:
 		c.goodbye.Store(int64(now.Sub(c.opened)))
 	}

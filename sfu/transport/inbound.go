@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// Three layers of camera and screen, a microphone and RTX are 14.
+	// maxStreams is above the 14 of a client with three layers each of camera and screen, a microphone, and their
+	// RTX.
 	maxStreams   = 64
 	floodStreams = 256
-	// How far a packet may be overtaken.
+	// replayPackets is how far a packet may be overtaken.
 	replayPackets = 128
-	// Clients do not soon repeat their first keyframe.
+	// earlyPackets are kept until the keys are known, because clients do not soon repeat their first keyframe.
 	earlyPackets = 64
 )
 
@@ -31,11 +32,13 @@ type earlyPacket struct {
 }
 
 type inbound struct {
-	mu      sync.Mutex    // guards the fields below
-	context *srtp.Context // nil before keys
+	mu sync.Mutex // guards the fields below
+	// context is nil before the keys are known.
+	context *srtp.Context
 	header  rtp.Header
 	control rtcp.Header
-	streams map[uint32]bool // authenticated, and whether heard
+	// streams are the authenticated SSRCs, each with whether it was heard.
+	streams map[uint32]bool
 	reports map[uint32]bool
 	waiting bool
 	early   []earlyPacket
@@ -81,7 +84,8 @@ func (c *Conn) media(b []byte, from egress.Address, now time.Time) {
 // decrypt needs in.mu.
 func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 	in := &c.in
-	if b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
+	// RFC 5761 section 4 tells RTCP by these types.
+	if b[1] >= 192 && b[1] <= 223 {
 		if in.admitReports(binary.BigEndian.Uint32(b[4:])) {
 			if packet, err := in.context.DecryptRTCP(b, b, &in.control); err == nil {
 				c.heardFrom(from, now)

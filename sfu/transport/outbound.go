@@ -16,9 +16,11 @@ import (
 var errPacketSize = errors.New("the packet is longer than its space")
 
 type outbound struct {
-	mu      sync.Mutex    // guards the fields below
-	media   sealer        // nil before keys
-	context *srtp.Context // of RTCP; nil before keys
+	mu sync.Mutex // guards the fields below
+	// media is nil before the keys are known.
+	media sealer
+	// context encrypts RTCP. It is nil before the keys are known.
+	context *srtp.Context
 	closed  bool
 	control rtcp.Header
 }
@@ -46,13 +48,13 @@ func (o *outbound) close() {
 
 // Batch takes packets written into its own space.
 type Batch interface {
-	// Space is for one packet of so many bytes, until the next call.
+	// Space returns room for one packet of so many bytes. It is good until the next call.
 	Space(bytes int) []byte
-	// Put sends the first n bytes of the last Space. frame 0: no picture's.
+	// Put sends the first n bytes of the last Space. Frame 0 is for a packet that belongs to no picture.
 	Put(n int, to egress.Address, frame egress.Frame) error
 }
 
-// Writer sends through a batch, on the batch's goroutine. An SSRC has one Writer.
+// Writer sends through a batch, on the batch's goroutine. An SSRC must have only one Writer.
 type Writer struct {
 	conn    *Conn
 	batch   Batch
@@ -60,7 +62,7 @@ type Writer struct {
 	repeats repeats
 }
 
-// Writer makes one. A slow TCP connection is sent less of a picture.
+// Writer returns a Writer of this connection. A slow TCP connection is sent fewer pictures.
 func (c *Conn) Writer(batch Batch, picture bool) *Writer {
 	return &Writer{conn: c, batch: batch, picture: picture}
 }
@@ -72,7 +74,8 @@ func (w *Writer) frameOf(ssrc, timestamp uint32) egress.Frame {
 	return egress.FrameOf(ssrc, timestamp)
 }
 
-// WriteRTP returns a packet's size without UDP and IP headers; 0: not connected; net.ErrClosed after Close.
+// WriteRTP returns the packet's size without UDP and IP headers. It returns 0 before the connection is up, and
+// net.ErrClosed after Close.
 func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	o := &w.conn.out
 	o.mu.Lock()
@@ -93,7 +96,7 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	return n, w.batch.Put(n, *to, w.frameOf(header.SSRC, header.Timestamp))
 }
 
-// Longer datagrams might be fragmented.
+// maxControl keeps RTCP datagrams from being fragmented.
 const maxControl = 1200
 
 const controlOverhead = 20
@@ -141,7 +144,7 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	return w.batch.Put(len(sealed), *to, 0)
 }
 
-// WriteRTCP may be called on any goroutine.
+// WriteRTCP sends compound packets. Any goroutine may call it.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 	return c.Writer(&direct{socket: c.transport.socket}, false).WriteRTCP(packets)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pion/logging"
 )
 
-// pionLogs logs Pion one level down: it warns of ordinary things.
+// pionLogs logs what Pion logs, one level lower, because Pion warns of ordinary things.
 type pionLogs struct {
 	log *slog.Logger
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pion/transport/v4/packetio"
 )
 
-// DTLS's packets go where the client is now.
+// pipe carries the packets of DTLS to the address that the client has at that moment.
 type pipe struct {
 	*packetio.Buffer
 

@@ -5,10 +5,11 @@ import (
 	"net"
 )
 
-// Sealing other bytes under a used number would use a nonce twice.
+// repeats keeps sealed packets, because sealing other bytes under a used number would use a nonce twice.
 type repeats struct {
-	ssrc   uint32
-	count  int // a power of two; 0: none
+	ssrc uint32
+	// count is a power of two, or 0 if nothing is kept.
+	count  int
 	sealed []sealedPacket
 }
 
@@ -20,7 +21,7 @@ type sealedPacket struct {
 // Keep remembers so many packets of an SSRC, a power of two. Call it before the first.
 func (w *Writer) Keep(ssrc uint32, packets int) { w.repeats = repeats{ssrc: ssrc, count: packets} }
 
-// Repeat sends a kept packet again. It returns 0 if it is forgotten, else as WriteRTP.
+// Repeat sends a kept packet again. It returns 0 if the packet is forgotten, and otherwise what WriteRTP returns.
 func (w *Writer) Repeat(sequence uint16) (int, error) {
 	sealed := w.repeats.get(sequence)
 	if sealed == nil {

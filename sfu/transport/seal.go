@@ -11,7 +11,7 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// sealer is for one goroutine at a time.
+// sealer may be used by one goroutine at a time.
 type sealer interface {
 	// seal writes header, payload and padding, encrypted, and returns their length.
 	seal(space []byte, header *rtp.Header, payload []byte) (int, error)
@@ -95,7 +95,7 @@ func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error
 	return end + g.aead.Overhead(), nil
 }
 
-// address makes the nonce (RFC 7714 section 8.1).
+// address makes the nonce of a packet (RFC 7714 section 8.1).
 func (g *gcm) address(header *rtp.Header) {
 	i := g.indices[header.SSRC]
 	if i == nil {
@@ -126,7 +126,7 @@ func (i *index) rollover(sequence uint16) uint32 {
 	return uint32(at >> 16)
 }
 
-// pad writes payload and padding (RFC 3550 section 5.1).
+// pad writes the payload and its padding (RFC 3550 section 5.1).
 func pad(space, payload []byte, padding uint8) int {
 	n := copy(space, payload)
 	clear(space[n : n+int(padding)])

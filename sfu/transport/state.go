@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// Browsers check at least every 2.5 s.
+	// disconnectedAfter is twice the 2.5 s in which browsers check at least once.
 	disconnectedAfter = 5 * time.Second
-	// Consent's life (RFC 7675 section 5.1).
+	// failedAfter is how long consent lasts (RFC 7675 section 5.1).
 	failedAfter = 30 * time.Second
-	// After a DTLS alert, which anybody may have sent.
+	// goodbyeAfter is the silence after a DTLS alert, which anybody may have sent.
 	goodbyeAfter = 5 * time.Second
 )
 
@@ -32,14 +32,14 @@ func (c *Conn) silence(now time.Time) time.Duration {
 	return min(c.since(&c.heardThere, now), c.since(&c.heardElsewhere, now))
 }
 
-// parting: a DTLS alert came, and nothing authentic since.
+// parting reports whether a DTLS alert came and nothing authentic since.
 func (c *Conn) parting(now time.Time) bool {
 	return c.goodbye.Load() != 0 && c.since(&c.goodbye, now) < c.silence(now)
 }
 
 func (c *Conn) alive(now time.Time) bool { return c.silence(now) < disconnectedAfter }
 
-// look settles on another goroutine, because telling the handler may take as long as its room is busy.
+// look settles the state on another goroutine, because telling the handler may take as long as its room is busy.
 func (c *Conn) look(now time.Time) {
 	if !c.states.TryLock() {
 		return // The handler is being told. A later look finds what has changed since.

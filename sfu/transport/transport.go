@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// Firefox's ClientHello is longer than media.
+	// receiveBytes is enough for the ClientHello of Firefox, which is longer than media packets.
 	receiveBytes = 1500
 	watchEvery   = 250 * time.Millisecond
 )
 
-// Socket is all connections' address, UDP and TCP.
+// Socket is the address of all connections, for UDP and TCP.
 type Socket interface {
-	// Readers is how many goroutines receive.
+	// Readers returns how many goroutines receive.
 	Readers() int
 	// Receive gives take each packet, for the time of the call, until Close; then its error is net.ErrClosed. One
 	// address's packets should come to one reader, in order. gone hears of ended TCP connections.
@@ -46,7 +46,7 @@ type Transport struct {
 	byAddress map[egress.Address]*Conn
 }
 
-// New needs a bound address, and Run.
+// New returns a Transport on a bound address. It needs Run.
 func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
 		socket: socket, panics: guard, log: log, clock: newClock(), checks: sync.Pool{New: func() any { return &checker{} }},

@@ -14,6 +14,9 @@
 // It does not know where a room goes (Rehomer decides), how clients are told (Rooms does it), the
 // store's keys, gossip's messages, or gRPC. DESIGN.md has the evidence, the states of a re-homing,
 // and what each crash leaves behind.
+//
+// Failover's methods stand in one file for each thing that it does: run.go reconciles, watch.go and detector.go find deaths, rehome.go, drain.go
+// and relieve.go move rooms, sweep.go and returned.go clean up. Each file can be read alone after run.go, with which a reader begins.
 package failover
 
 import (

@@ -5,6 +5,9 @@
 // It does not know what a pin means: it compares and sets their texts. orchestrator and failover declare the
 // interfaces that it implements.
 //
+// Store's methods stand in one file for each thing that is stored (claims, swaps, rosters, waiting lines, presence, events), because each has
+// keys and scripts of its own. Begin with this file, claim.go and swap.go.
+//
 // A URL names the store; rediss means TLS, whose parameters are in secure.go. User and password are of the data
 // servers. Time-outs in the URL (?read_timeout=250ms) replace this package's.
 //

@@ -4,6 +4,8 @@
 // It gives a verdict on every invariant that a scenario can touch; one that could not be checked counts as broken. It measures how
 // long people were without media and where that time went. Trials and time are bounded, and an interrupted run reports too. It uses
 // processes, signals and the clients' side of the protocol, and looks into no process of the cluster.
+//
+// A scenario stands in a file of its own, with the methods of Chaos that carry it out. Begin with this file, then world.go and verdict.go.
 package chaos
 
 import (

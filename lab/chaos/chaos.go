@@ -5,7 +5,8 @@
 // long people were without media and where that time went. Trials and time are bounded, and an interrupted run reports too. It uses
 // processes, signals and the clients' side of the protocol, and looks into no process of the cluster.
 //
-// A scenario stands in a file of its own, with the methods of Chaos that carry it out. Begin with this file, then world.go and verdict.go.
+// Chaos does a trial in chaos.go and hurts the cluster in act.go. What it looks at before and after stands with the verdict that needs it, such
+// as rosters.go or ghosts.go. Begin with chaos.go, then world.go and verdict.go.
 package chaos
 
 import (

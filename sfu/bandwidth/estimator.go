@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// The constants follow draft-ietf-rmcat-gcc-02, with one difference: a queue is the smallest queueing delay of an
-// interval (RFC 8289).
+// The estimator follows draft-ietf-rmcat-gcc-02, except that it detects a queue by the smallest queueing delay of an interval (RFC 8289).
 const (
 	interval     = 250 * time.Millisecond
 	leastPackets = 5
-	// staleInterval is the longest interval that says something about the path.
+	// An interval that lasts longer than staleInterval is discarded.
 	staleInterval = 2 * time.Second
 
-	// standingQueue is the delay above the path's own delay that means a queue.
+	// A queue stands when the smallest delay of an interval exceeds the path's base delay by more than standingQueue.
 	standingQueue = 80 * time.Millisecond
-	// draining is how much the delay falls when a queue drains.
+	// A queue drains when the smallest delay of the second half of an interval is lower by draining.
 	draining = 10 * time.Millisecond
-	// A lasting delay without loss is somebody else's queue in two cases: less than notOurs of what passed before the queue still passes,
-	// or a decrease of our rate left more than unchanged of the delay.
-	notOurs   = 0.7
+	// If the delay lasts without loss while the rate is below notOurs of the rate at the last queue, our packets do not cause the delay.
+	// The base delay is then raised.
+	notOurs = 0.7
+	// If a decrease left the delay as it was and at least unchanged of the rate still passes, our packets did not cause the delay.
+	// The decrease is then undone.
 	unchanged = 0.9
-	// baseLife is how long the smallest delay counts as the path's own. It is bounded, because clocks drift.
+	// The base delay is the smallest delay of the last one to two baseLife. Older delays are dropped, because the clocks drift.
 	baseLife = 10 * time.Second
 
-	// The loss of several intervals is summed up, because 5 % of random loss may reach the draft's 0.10 in one.
+	// The draft's limit is 0.10. A random loss of 5 % may reach that limit by chance, so heavyLoss is higher.
 	lossIntervals = 6
 	lossPackets   = 100
 	heavyLoss     = 0.12
@@ -41,7 +42,7 @@ const (
 	mostStart   = 100_000_000
 )
 
-// sample has two times, which are of two different clocks.
+// sample is one acknowledged packet. sent is on the node's clock and arrived on the receiver's, so only differences of delay mean anything.
 type sample struct {
 	sequence      uint16
 	sent, arrived time.Duration
@@ -55,17 +56,16 @@ const burst = 5 * time.Millisecond
 const never = time.Duration(math.MaxInt64 / 2)
 
 type window struct {
-	first, last  sample
-	smallest     time.Duration
-	early, later time.Duration
-	// bytes are those after the first packet arrived.
-	bytes uint64
-	// sentBytes are those after the burst of the first packet was sent.
-	sentBytes       uint64
+	first, last     sample
+	smallest        time.Duration
+	early, later    time.Duration
+	bytes           uint64 // after the first packet arrived
+	sentBytes       uint64 // after its burst was sent
 	packets, losses int
 }
 
-// rate is in bits per second. Packets that a queue held arrive faster than the path is: what was sent bounds it, if sending took longer.
+// rate returns the received rate in bits per second, 0 if it cannot be measured. Packets that a queue releases may arrive faster than the
+// path carries, so the sending rate bounds the result if sending took longer than arriving.
 func (w *window) rate() float64 {
 	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
 	if arrived <= 0 {
@@ -102,31 +102,31 @@ func (w *window) add(s sample) {
 
 type tally struct{ packets, losses int }
 
-// estimator has no clock and no lock. Its caller gives it the time.
+// estimator computes the target of one path. It is not safe for concurrent use, and its caller passes the time.
 type estimator struct {
-	// target is in bits per second; 0 before the path was congested for the first time, when nothing is limited.
+	// target is in bits per second. It is 0, which means unlimited, until the path has been congested once.
 	target float64
 
 	now    window
 	past   [lossIntervals]tally
 	pastAt int
-	// base and older are the smallest delays of this and of the last baseLife.
+	// base and older are the smallest delays of the present and of the previous baseLife.
 	base, older time.Duration
 	baseFrom    time.Duration
 	baseKnown   bool
 
-	// decreasedAt is by the clock of sending.
+	// decreasedAt is the sending time of the last packet before the last decrease, and before is the target before that decrease.
 	decreasedAt time.Duration
 	before      float64
-	stood       time.Duration
-	// passed is the rate at the last decrease because of a queue.
+	// stood is the smallest delay, and passed the received rate, when a standing queue last caused a decrease.
+	stood  time.Duration
 	passed float64
-	// carried is the same rate until the target has regained it, then 0.
+	// carried is the rate to which the target returns once the queue has drained; 0 after the return and after a decrease for loss.
 	carried float64
 	probing prober
 }
 
-// newEstimator begins with a target that another node has measured, or with 0. It does not probe at first, because a
+// newEstimator begins with a target that was measured earlier, in bits per second; 0 means none. The first probe waits, because a
 // connection begins with keyframes.
 func newEstimator(target uint64, now time.Duration) estimator {
 	e := estimator{probing: newProber(), decreasedAt: now - afterDecrease}
@@ -159,8 +159,8 @@ func (e *estimator) lost(sequence uint16) {
 
 func (e *estimator) follow(s sample) {
 	switch age := s.arrived - e.baseFrom; {
-	// After a silence both bases are out of date.
 	case !e.baseKnown, age > 2*baseLife:
+		// After a silence of two baseLife, both delays are out of date.
 		e.baseKnown = true
 		e.base, e.older, e.baseFrom = s.delay(), s.delay(), s.arrived
 	case age > baseLife:
@@ -170,6 +170,8 @@ func (e *estimator) follow(s sample) {
 	}
 }
 
+// judge ends an interval and changes the target by what the interval shows: a standing queue or heavy loss lowers the target, and an interval
+// without either raises the target. For a while after a decrease or a probe no interval lowers it.
 func (e *estimator) judge() {
 	w := &e.now
 	e.past[e.pastAt] = tally{packets: w.packets, losses: w.losses}

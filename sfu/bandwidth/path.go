@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// historyPackets is a power of two.
+// historyPackets is a power of two that divides the 16-bit sequence space, so a number keeps its place when the sequence wraps.
 const historyPackets = 1024
 
-// Path is one transport. It is safe for concurrent use.
+// Path estimates the bandwidth of one transport towards a subscriber. It is safe for concurrent use.
 type Path struct {
 	onTarget func()
 	begun    time.Time
@@ -41,39 +41,40 @@ type sentPacket struct {
 	pending  bool
 }
 
-// Arrival is one packet in a report.
+// Arrival says whether one packet of a report was received, and when.
 type Arrival struct {
 	Received bool
-	// Delta is the time since the last packet that was received.
+	// Delta is the time since the previous received packet of the report. It may be negative.
 	Delta time.Duration
 }
 
-// Report covers consecutive packets from Base on.
+// Report is one transport-wide feedback packet: Packets[i] tells about the packet with the sequence number Base+i.
 type Report struct {
 	Base uint16
 	// Span is how many numbers the report covers, if those are more than Packets. A browser that moved here from another node
 	// reports the numbers of both in one report, with all numbers between them.
 	Span uint16
-	// Reference is when the first delta begins: 24 bits of 64 ms.
+	// Reference is the receiver's time from which the first Delta counts: 24 bits in units of 64 ms.
 	Reference uint32
 	Packets   []Arrival
 }
 
-// NewPath begins with start bits per second, 0 for unknown. onTarget, called without a lock, hears changes of Target.
+// NewPath returns a path whose target begins at start bits per second; 0 means unknown. Feedback calls onTarget, without holding a lock,
+// when Target has changed.
 func NewPath(start uint64, onTarget func()) *Path {
 	p := &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator(start, 0)}
 	p.told = uint64(p.estimator.target)
 	return p
 }
 
-// Target returns the estimate in bits per second, or 0 for no limit.
+// Target returns how much the path carries, in bits per second; 0 means that there is no limit.
 func (p *Path) Target() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.told
 }
 
-// Next numbers a packet of so many bytes on the wire.
+// Next returns the transport-wide sequence number for a packet that has the given number of bytes on the wire.
 func (p *Path) Next(bytes int) uint16 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +87,7 @@ func (p *Path) Next(bytes int) uint16 {
 	return sequence
 }
 
-// Feedback takes reports in the order of their arrival.
+// Feedback updates the target from a report. Reports must be passed in the order of their arrival.
 func (p *Path) Feedback(r Report) {
 	p.mu.Lock()
 	if p.foreign(r) {
@@ -118,8 +119,8 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// foreign reports whether a report is of the former node's packets: a browser that moved continues the former node's
-// numbers. It needs mu.
+// foreign reports whether a report has numbers that this node has not sent. A browser that moved here continues the numbers of its former
+// node; the path then continues after these numbers. The caller holds mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + max(r.Span, uint16(len(r.Packets)))
 	if int16(end-p.sequence) <= 0 {
@@ -131,27 +132,28 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Moved says that packets take another way from now on. The estimate begins anew.
+// Moved is called when packets take another network path. The estimate then begins anew from the present target.
 func (p *Path) Moved() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.renew()
 }
 
-// renew needs mu.
+// renew forgets what was sent and measured, and keeps the target. The caller holds mu.
 func (p *Path) renew() {
 	clear(p.history[:])
 	p.estimator = newEstimator(p.told, time.Since(p.begun))
 }
 
-// Probe returns bytes of padding to send, every few tens of milliseconds; urgent: a picture is paused.
+// Probe returns how many bytes of padding to send now. The caller calls it every few tens of milliseconds, with the rate that it would
+// like to send. urgent means that a picture is paused for lack of bandwidth.
 func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
-// news needs mu.
+// news reports whether the target has changed by more than 5 % since it was last told, and notes the new target. The caller holds mu.
 func (p *Path) news() bool {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)
@@ -162,6 +164,7 @@ func (p *Path) news() bool {
 	return true
 }
 
+// remoteClock extends the 24-bit reference time of reports, which wraps after twelve days.
 type remoteClock struct {
 	known bool
 	// last is in units of 64 ms.

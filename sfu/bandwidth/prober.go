@@ -2,18 +2,19 @@ package bandwidth
 
 import "time"
 
-// A probe adds padding, up to twice the target.
+// A probe sends padding for probeTime, at a rate of up to probeFactor times the target, to learn whether the path carries more.
 const (
 	probeTime   = 150 * time.Millisecond
 	probeFactor = 2.0
 	probeMargin = 1.2
-	// probeTrust is the part of what was measured that becomes the target.
+	// probeTrust is the share of the measured rate that becomes the target.
 	probeTrust = 0.95
+	// A probe that finds less than probeGain times the target has failed.
 	probeGain  = 1.05
 	probeWait  = time.Second
 	probeAhead = 20 * time.Millisecond
 
-	// probeAgain is the pause between probes. It doubles after a vain one.
+	// The pause after a successful probe is probeAgain. After failed probes the pause doubles, from probeFirst up to probeLast.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
@@ -65,6 +66,8 @@ func (p *prober) fail(now time.Duration) {
 	p.backoff = min(2*p.backoff, probeLast)
 }
 
+// padding returns how many bytes of padding to send now. It begins a probe when the pause is over. An urgent probe may begin earlier and
+// use a higher rate.
 func (p *prober) padding(now time.Duration, wanted, target float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	switch p.state {
 	case probeIdle:
@@ -112,7 +115,8 @@ func (p *prober) lost(sequence uint16) {
 	}
 }
 
-// result returns the target that the probe found, or 0 if it found nothing.
+// result returns the rate that a probe found, in bits per second, and whether a probe has ended. The rate is 0 if too few packets
+// arrived or too many were lost.
 func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 	if p.state != probeWaiting || !p.complete && now-p.ended < probeWait {
 		return 0, false

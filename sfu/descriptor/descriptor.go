@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// ErrMalformed is for all that is no usable dependency descriptor.
+// ErrMalformed is returned for bytes that are not a usable dependency descriptor.
 var ErrMalformed = errors.New("malformed dependency descriptor")
 
 const (
@@ -41,18 +41,21 @@ type Frame struct {
 	referenceCount uint8
 }
 
-// References are the needed frames, as differences to their numbers.
+// References returns the frames that this frame needs directly, as differences between this frame's number and theirs.
 func (f *Frame) References() []uint16 { return f.references[:f.referenceCount] }
 
 // Reader reads one RTP stream's descriptors. Its zero value is ready.
 type Reader struct {
 	structure *Structure
-	before    *Structure // for late packets
-	active    uint32
-	newest    uint16 // of the frame that set active
+	// before is the previous structure, which late packets may still use.
+	before *Structure
+	active uint32
+	// newest is the number of the frame that set active.
+	newest uint16
 }
 
-// Read does not keep b.
+// Read reads the descriptor b into f. It does not keep b. It returns ErrMalformed if b is not usable. If the structure that b names has not
+// arrived, Read returns nil and f.Known is false.
 func (r *Reader) Read(b []byte, f *Frame) error {
 	*f = Frame{}
 	if len(b) < mandatoryBytes || len(b) > MaxBytes {
@@ -120,10 +123,11 @@ func (r *Reader) attach(in *bitReader, id int, f *Frame) error {
 	return nil
 }
 
-// late is false for what is further back: numbers wrap in minutes, and encoders begin anew.
+// late reports whether a frame is up to lateFrames older than the frame that set active. Frames further back count as new, because frame
+// numbers wrap within minutes and encoders restart.
 func (r *Reader) late(f *Frame) bool { return r.newest-f.Number-1 < lateFrames }
 
-// readActive ignores late frames.
+// readActive reads which decode targets are being sent. A late frame does not change them.
 func (r *Reader) readActive(in *bitReader, f *Frame) {
 	if r.structure == nil {
 		return
@@ -182,7 +186,7 @@ func readIndications(in *bitReader, targets int) indications {
 	return i
 }
 
-// Targets lists a mask's decode targets.
+// Targets iterates over the decode targets in a mask, in ascending order.
 func Targets(mask uint32) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for ; mask != 0; mask &= mask - 1 {

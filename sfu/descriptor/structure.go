@@ -1,12 +1,12 @@
 package descriptor
 
-// Layer counts from 0.
+// Layer is a spatial and a temporal layer, each counted from 0.
 type Layer struct{ Spatial, Temporal uint8 }
 
-// Resolution is in pixels.
+// Resolution is the size of a picture in pixels.
 type Resolution struct{ Width, Height int }
 
-// Structure is common to a stream's frames. It is immutable.
+// Structure is the template dependency structure that the frames of a stream share. It is immutable once read.
 type Structure struct {
 	offset      uint8 // id of the first template
 	templates   [maxTemplates]template
@@ -24,21 +24,21 @@ type template struct {
 	referenceCount uint8
 }
 
-// TargetCount is the number of decode targets.
+// TargetCount returns the number of decode targets.
 func (s *Structure) TargetCount() int { return s.targetCount }
 
-// Target is the highest layer of decode target d.
+// Target returns the highest layer of decode target d.
 func (s *Structure) Target(d int) Layer { return s.targets[d] }
 
-// SpatialLayers is at least 1.
+// SpatialLayers returns the number of spatial layers, at least 1.
 func (s *Structure) SpatialLayers() int { return s.spatial }
 
-// Resolution is a spatial layer's size; zero if unknown.
+// Resolution returns the size of a spatial layer, zero if it is unknown.
 func (s *Structure) Resolution(spatial int) Resolution { return s.resolutions[spatial] }
 
 func (s *Structure) all() uint32 { return uint32(1<<s.targetCount - 1) }
 
-// template is nil for an id of another structure.
+// template returns the template with an id, nil if the structure has none with that id.
 func (s *Structure) template(id int) *template {
 	if i := (id - int(s.offset)) & (maxTemplates - 1); i < s.count {
 		return &s.templates[i]

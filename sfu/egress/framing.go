@@ -8,9 +8,9 @@ import (
 
 const (
 	maxPacket = 1500
-	// The length before each packet (RFC 4571).
+	// headerBytes is the size of the length before each packet (RFC 4571).
 	headerBytes = 2
-	// Buffers before and after Admit.
+	// strangerRoom and clientRoom are the sizes of the read buffer before and after Admit.
 	strangerRoom, clientRoom = headerBytes + maxPacket, 16 << 10
 	strangerBytes            = 8 << 10
 )
@@ -37,7 +37,7 @@ func (u *unframer) grow() {
 	}
 }
 
-// next returns a packet, valid until the next call. Empty ones are skipped.
+// next returns the next packet, which is valid until the following call. It skips empty packets.
 func (u *unframer) next() ([]byte, error) {
 	for {
 		if err := u.have(headerBytes); err != nil {
@@ -58,7 +58,7 @@ func (u *unframer) next() ([]byte, error) {
 	}
 }
 
-// The buffer holds the longest packet.
+// have reads until the buffer holds the wanted number of bytes. The buffer has room for the longest packet.
 func (u *unframer) have(wanted int) error {
 	if u.start == u.end {
 		u.start, u.end = 0, 0

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Until Admit.
+	// defaultStrangerTime is how long a client may take until Admit.
 	defaultStrangerTime = 10 * time.Second
-	// For one block.
+	// defaultWriteTime is how long the kernel may take to accept one block.
 	defaultWriteTime = 10 * time.Second
 )
 
@@ -32,7 +32,7 @@ type Stream struct {
 	closed  bool
 }
 
-// Admit notes that a client has shown who it is.
+// Admit is called when the client has authenticated itself. The connection then has no deadline for reading and no limit as a stranger.
 func (s *Stream) Admit() {
 	if !s.admitted.CompareAndSwap(false, true) {
 		return
@@ -41,14 +41,14 @@ func (s *Stream) Admit() {
 	_ = s.conn.SetReadDeadline(time.Time{})
 }
 
-// Close loses what is not written.
+// Close closes the connection at once and drops what is not yet sent.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close()
 }
 
-// close needs mu.
+// close does the work of Close. The caller holds mu.
 func (s *Stream) close() {
 	if s.closed {
 		return
@@ -60,7 +60,7 @@ func (s *Stream) close() {
 	s.conn.Close()
 }
 
-// Dropped is how many packets were left out.
+// Dropped returns how many packets were left out because the connection was too slow.
 func (s *Stream) Dropped() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Stream) putFlow(q *queue, f *flow) {
 	s.rouse()
 }
 
-// take needs mu.
+// take puts a packet into the backlog and closes the stream if a packet that must be kept has no room. The caller holds mu.
 func (s *Stream) take(frame Frame, packet []byte, now time.Time) {
 	before := s.backlog.dropped
 	if !s.backlog.put(frame, packet, now) {
@@ -97,7 +97,7 @@ func (s *Stream) take(frame Frame, packet []byte, now time.Time) {
 	s.of.counters.dropped.Add(s.backlog.dropped - before)
 }
 
-// rouse needs mu.
+// rouse wakes the writing goroutine, and starts it on the first packet. The caller holds mu.
 func (s *Stream) rouse() {
 	if s.closed || len(s.backlog.blocks) == 0 {
 		return

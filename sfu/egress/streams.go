@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// TCP connections that have shown nothing, in all and of one address; a new one drops the oldest.
+	// strangers and strangersOfOne bound the TCP connections that have not authenticated themselves, in all and per address.
+	// A new connection beyond a bound drops the oldest.
 	strangers, strangersOfOne = 1024, 128
-	// After the kernel refused to accept.
+	// refusedPause is the pause after the kernel has refused to accept a connection.
 	refusedPause = 100 * time.Millisecond
-	// In the kernel; the rest can still be left out.
+	// unsentBytes bounds what waits unsent in the kernel. What waits in the backlog can still be left out.
 	unsentBytes = 32 << 10
 )
 
@@ -41,7 +42,7 @@ func newStreams(listener *net.TCPListener, counters *counters) *streams {
 	}
 }
 
-// receive returns after all connections.
+// receive accepts connections until close, and returns when the goroutines of all connections have ended.
 func (s *streams) receive(take func([]byte, Address), gone func(Address)) error {
 	defer s.writing.Wait()
 	defer s.close()

@@ -175,6 +175,7 @@ func (a *assignment) chooseArrived(all bool) {
 	}
 }
 
+// chooseSpeakers adds up to n publications: first those that have a slot already, then others in the order of the ranking.
 func (a *assignment) chooseSpeakers(n int) {
 	kept, present := a.kept[:0], a.mark()
 	for _, p := range a.shown {
@@ -199,6 +200,7 @@ func (a *assignment) chooseSpeakers(n int) {
 	slices.SortStableFunc(kept, comparePlaces)
 	a.kept = kept
 	kept = kept[:min(len(kept), n)]
+	// A publication that is speaking replaces one that has a place and is not speaking, from the last place on.
 	for i := len(kept) - 1; i >= 0; i-- {
 		p := next()
 		if p == nil || kept[i].speaking || !p.speaking {
@@ -241,6 +243,7 @@ func (a *assignment) addChoice(p *publication, rank int) {
 	}
 }
 
+// fillSlots puts the choices into the slots. A choice that has a slot already keeps that slot.
 func (a *assignment) fillSlots() {
 	a.choices = a.choices[:min(len(a.choices), len(a.slots))]
 	mark := a.mark()
@@ -249,6 +252,7 @@ func (a *assignment) fillSlots() {
 			p.chosen, p.choice = mark, i
 		}
 	}
+	// Slots whose publication was not chosen are emptied before any choice is placed.
 	for i, s := range a.slots {
 		var c *slotChoice
 		if p := a.shown[i]; p == nil {
@@ -263,6 +267,7 @@ func (a *assignment) fillSlots() {
 			a.put(s, trackKey{}, nil)
 		}
 	}
+	// All choices try the preferred slots first, so that no choice takes the slot that fits another one better.
 	for _, fit := range []func(*Slot, trackKey) bool{besideSound, spare, anywhere} {
 		for i := range a.choices {
 			c := &a.choices[i]

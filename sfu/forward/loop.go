@@ -291,6 +291,7 @@ func (r *Room) releasePaced(now time.Time) {
 	}
 }
 
+// tick does the periodic work of a room: layers, speakers, measurements, the assignment of slots, reports and probes.
 func (r *Room) tick(now time.Time) {
 	defer r.catchTask()
 	r.takeBudgets()

@@ -30,6 +30,7 @@ func (y *layerSelection) selectLayers(sub *subscriber, slots []*Slot, all bool, 
 			s.setTarget(nil, now)
 			continue
 		}
+		// Sound is never reduced: it gets its best layer, and pictures share the budget that sound leaves.
 		if s.cfg.Kind == KindAudio {
 			audio += d.layers[d.top].bits
 			s.setTarget(d.layers[d.top].layer, now)

@@ -20,7 +20,7 @@ const (
 	High
 )
 
-// pattern is of RFC 6184 table 5.
+// pattern is one row of table 5 in RFC 6184: a profile applies if profile_idc is idc and the masked second byte is value.
 type pattern struct {
 	idc, mask, value byte
 	profile          Profile
@@ -39,7 +39,7 @@ func patterns() [8]pattern {
 	}
 }
 
-// ProfileOf reads a profile-level-id in hexadecimal.
+// ProfileOf returns the profile of a profile-level-id in hexadecimal, Unknown if it is malformed or matches no profile.
 func ProfileOf(profileLevelID string) Profile {
 	var b [3]byte
 	if len(profileLevelID) != 2*len(b) {
@@ -56,7 +56,8 @@ func ProfileOf(profileLevelID string) Profile {
 	return Unknown
 }
 
-// Format names what must agree to decode: packetization mode and profile. Baseline counts as Constrained Baseline.
+// Format returns a key for an a=fmtp value. Two sides whose keys are equal agree on packetization mode and profile. Constrained Baseline and
+// Baseline have the same key.
 func Format(fmtp string) string {
 	mode := cmp.Or(Parameter(fmtp, "packetization-mode"), "0")
 	profile := ProfileOf(cmp.Or(Parameter(fmtp, "profile-level-id"), "42000a")) // RFC 6184 section 8.1
@@ -66,7 +67,7 @@ func Format(fmtp string) string {
 	return mode + ";" + string('0'+rune(profile))
 }
 
-// Parameter is an a=fmtp parameter's value.
+// Parameter returns the value of a parameter in an a=fmtp value, empty if it is absent. Names are compared without case.
 func Parameter(fmtp, name string) string {
 	for part := range strings.SplitSeq(fmtp, ";") {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")

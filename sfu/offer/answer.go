@@ -2,7 +2,7 @@ package offer
 
 import "net/netip"
 
-// Answer is what the node adds to what the offer decides.
+// Answer holds what an SDP answer contains beside what the offer decides.
 type Answer struct {
 	SessionID uint64 // of o=; below 1<<63, one for a connection
 	Version   uint64 // of o=; grows with each answer
@@ -20,7 +20,7 @@ type Answer struct {
 	Slots map[string]Slot
 }
 
-// Slot is what is sent on a receiving m-line.
+// Slot describes the stream that the node sends on a receiving m-line.
 type Slot struct {
 	SSRC    uint32
 	RTXSSRC uint32 // 0 for none
@@ -28,7 +28,7 @@ type Slot struct {
 	Stream, Track, CNAME string
 }
 
-// Answer writes the answer.
+// Answer returns the SDP answer to the offer.
 func (o *Offer) Answer(a *Answer) string {
 	var w writer
 	w.Grow(512 + 1024*len(o.Sections))
@@ -79,7 +79,7 @@ func (s *Section) kind() string {
 	return "video"
 }
 
-// Firefox wants the c= line even so.
+// writeRejection writes a rejected m-line. Firefox requires the c= line even there.
 func (s *Section) writeRejection(w *writer) {
 	w.put("m=", s.kind(), " 0 UDP/TLS/RTP/SAVPF ").number(uint64(s.format)).put("\r\nc=IN IP4 0.0.0.0\r\n")
 	if s.MID != "" {
@@ -88,7 +88,7 @@ func (s *Section) writeRejection(w *writer) {
 	w.put("a=inactive\r\n")
 }
 
-// Pion reads setup and mid of each m-line.
+// write writes an m-line that is not rejected. It repeats a=setup and a=mid on each m-line, because Pion reads them there.
 func (s *Section) write(w *writer, a *Answer) {
 	w.put("m=", s.kind(), " 9 UDP/TLS/RTP/SAVPF")
 	for i := range s.Codecs {
@@ -129,7 +129,7 @@ func (s *Section) writeExtensions(w *writer) {
 	s.writeExtension(w, e.DependencyDescriptor, uriDependencyDescriptor)
 }
 
-// writeExtension turns the direction round (RFC 8285 section 6).
+// writeExtension writes one a=extmap line. It reverses the direction of the offer (RFC 8285 section 6).
 func (s *Section) writeExtension(w *writer, id uint8, uri string) {
 	if id == 0 {
 		return
@@ -144,7 +144,7 @@ func (s *Section) writeExtension(w *writer, id uint8, uri string) {
 	w.put(" ", uri, "\r\n")
 }
 
-// A paused encoding must stay so: libwebrtc would start it.
+// writeRIDs writes a=rid and a=simulcast. It marks paused encodings as paused, because libwebrtc would start them otherwise.
 func (s *Section) writeRIDs(w *writer) {
 	for _, rid := range s.RIDs {
 		w.put("a=rid:", rid, " recv\r\n")
@@ -165,7 +165,7 @@ func (s *Section) writeRIDs(w *writer) {
 	}
 }
 
-// A client without MID extension needs the SSRCs. Pion wants msid first.
+// writeSlot writes the stream of a slot. A client without the MID extension needs the SSRCs. Pion expects a=msid before them.
 func (s *Section) writeSlot(w *writer, slot Slot) {
 	w.put("a=msid:", slot.Stream, " ", slot.Track, "\r\n")
 	repaired := slot.RTXSSRC != 0 && s.hasRTX()

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
-// Codec is forwarded, under the offer's payload types.
+// Codec is a codec that the node forwards, with the payload types of the offer.
 type Codec struct {
 	Name           string // VP8, VP9, AV1, H264 or opus
 	MimeType       string // video/VP8
@@ -34,7 +34,7 @@ const (
 	nackPLI
 )
 
-// String is one kind as in a=rtcp-fb.
+// String returns the text of one kind of feedback in a=rtcp-fb.
 func (f feedback) String() string {
 	switch f {
 	case googREMB:
@@ -142,7 +142,7 @@ func opusForm(fmtp string) string {
 	return strings.Join(form, ";")
 }
 
-// NameRED is redundant sound (RFC 2198). Its Fmtp names the inner payload type.
+// NameRED is the name of the codec for redundant sound (RFC 2198). Its Fmtp names the inner payload type.
 const NameRED = "red"
 
 // redForm reads "111/111", one payload type for all blocks; else it is empty.
@@ -183,7 +183,8 @@ type payloadTable struct {
 	every feedback
 }
 
-// The first of a kind counts.
+// learn reads an a=rtpmap, a=fmtp or a=rtcp-fb value. The first rtpmap of a known
+// encoding and the first fmtp of a payload type count.
 func (t *payloadTable) learn(key, value string) {
 	format, rest, _ := strings.Cut(value, " ")
 	if key == "rtcp-fb" && format == "*" {
@@ -209,7 +210,7 @@ func (t *payloadTable) learn(key, value string) {
 	}
 }
 
-// A format is looked at once, however often listed: its fmtp may be long.
+// codecs appends the codecs of an m-line's formats to list. It reads each format once, however often it is listed, because an fmtp may be long.
 func (t *payloadTable) codecs(list []Codec, formats string, audio bool) []Codec {
 	var repairs [payloadTypes]uint8
 	for format := range strings.FieldsSeq(formats) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrBad is wrapped by every refusal. The text is for the client's author.
+// ErrBad is wrapped by every error of Read and Extends. The text is written for the author of the client.
 var ErrBad = errors.New("the offer cannot be answered")
 
 const (
@@ -17,13 +17,13 @@ const (
 	maxSSRCs     = 16
 )
 
-// Limits are what a node grants one offer.
+// Limits bound one offer.
 type Limits struct {
 	SlotsPerPeer int // receiving m-lines
 	SDPBytes     int
 }
 
-// Offer is what a media node reads of an SDP offer.
+// Offer is what a media node reads from an SDP offer.
 type Offer struct {
 	// Origin names the RTCPeerConnection; an ICE restart keeps it.
 	Origin      string
@@ -63,7 +63,7 @@ type Section struct {
 	sendOnly uint16 // bit id: only sent by the client
 }
 
-// Slots counts the receiving m-lines.
+// Slots returns the number of receiving m-lines.
 func (o *Offer) Slots() int {
 	count := 0
 	for i := range o.Sections {
@@ -74,7 +74,7 @@ func (o *Offer) Slots() int {
 	return count
 }
 
-// Extends checks that an offer keeps the m-lines of the one before; only stopped ones may change.
+// Extends returns an error if the offer does not keep the m-lines of the previous offer. Only stopped m-lines may change.
 func (o *Offer) Extends(before []Section) error {
 	for i := range before {
 		old := &before[i]

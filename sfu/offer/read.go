@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An m-line inherits the session's security.
+// security holds the ICE and DTLS attributes of the session or of an m-line.
 type security struct {
 	ufrag, password, fingerprint, setup string
 }
@@ -35,7 +35,7 @@ func (s *security) inherit(other security) {
 	s.learn("fingerprint", other.fingerprint)
 }
 
-// reader holds parts of the text until finish copies them.
+// reader reads an offer line by line. It keeps parts of the text only until finish copies what is needed.
 type reader struct {
 	limits  Limits
 	offer   *Offer
@@ -220,7 +220,7 @@ func readFingerprint(text string) (Fingerprint, bool) {
 	return Fingerprint{Algorithm: algorithm, Value: bytes}, err == nil && len(bytes) == n
 }
 
-// length 0: not accepted.
+// hashOf returns the hash algorithm of a fingerprint and its length in bytes, 0 if the algorithm is not accepted.
 func hashOf(fingerprint string) (algorithm string, length int) {
 	switch word, _, _ := strings.Cut(fingerprint, " "); {
 	case strings.EqualFold(word, "sha-256"):

@@ -114,7 +114,8 @@ func sent(simulcast string) string {
 	return ""
 }
 
-// direct: without a direction, the session's counts, and without that sendrecv (RFC 8866 section 6.7). Of sendrecv the node takes what is sent.
+// direct sets the direction of the m-line. An m-line without a direction has that of the session, by default sendrecv (RFC 8866 section
+// 6.7). The node treats sendrecv as sendonly.
 func (r *sectionReader) direct() {
 	switch cmp.Or(r.direction, r.session, "sendrecv") {
 	case "sendonly", "sendrecv":

@@ -39,7 +39,7 @@ func (p *path) repaired(asked, at time.Duration) {
 	}
 }
 
-// One later than mostWait is a retransmission.
+// reordered raises the wait before a NACK to the delay of a reordered packet. A packet later than mostWait counts as a retransmission.
 func (p *path) reordered(late time.Duration) {
 	if late <= mostWait {
 		p.wait = max(p.wait, late)

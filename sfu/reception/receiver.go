@@ -12,10 +12,10 @@ const never = time.Duration(math.MaxInt64)
 
 const reportInterval = time.Second
 
-// Five bits (RFC 3550 section 6.4.2).
+// maxReports is the greatest count that the five bits of a receiver report hold (RFC 3550 section 6.4.2).
 const maxReports = 31
 
-// Receiver watches one connection's streams. All times are since begun.
+// Receiver watches the streams of one connection. It is not safe for concurrent use. All its durations count from begun.
 type Receiver struct {
 	ssrc     uint32
 	begun    time.Time
@@ -32,28 +32,31 @@ func New(ssrc uint32) *Receiver {
 	return &Receiver{ssrc: ssrc, path: newPath(), feedback: feedback{due: never}, nackAt: never, reportAt: never}
 }
 
-// Repair is how a sender answers NACKs.
+// Repair says how a sender answers NACKs.
 type Repair int
 
 // The ways to repair.
 const (
-	NoRepair Repair = iota // never
-	RTX                    // RFC 4588
-	Repeats                // the original again
+	// NoRepair means that the sender does not answer NACKs, so none are sent.
+	NoRepair Repair = iota
+	// RTX means that the sender retransmits on a separate SSRC (RFC 4588).
+	RTX
+	// Repeats means that the sender sends the original packet again.
+	Repeats
 )
 
-// Add begins or replaces a stream of clockRate ticks a second. The caller bounds their number.
+// Add begins a stream, or replaces the stream with the same SSRC. clockRate is in ticks per second. The caller bounds the number of streams.
 func (r *Receiver) Add(ssrc, clockRate uint32, repair Repair) {
 	r.Remove(ssrc)
 	r.streams = append(r.streams, &stream{ssrc: ssrc, clockRate: clockRate, repair: repair})
 }
 
-// Remove ends a stream.
+// Remove ends a stream. An unknown SSRC is ignored.
 func (r *Receiver) Remove(ssrc uint32) {
 	r.streams = slices.DeleteFunc(r.streams, func(s *stream) bool { return s.ssrc == ssrc })
 }
 
-// Received notes an original packet.
+// Received records a packet that is not an RTX retransmission. An unknown SSRC is ignored.
 func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now time.Time) {
 	s := r.stream(ssrc)
 	if s == nil {
@@ -68,25 +71,25 @@ func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now 
 	}
 }
 
-// Repaired notes a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing.
+// Repaired records a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing.
 func (r *Receiver) Repaired(ssrc uint32, sequence uint16, now time.Time) bool {
 	s := r.stream(ssrc)
 	return s != nil && s.repaired(sequence, r.since(now), &r.path)
 }
 
-// Transport notes any packet's transport-wide number.
+// Transport records the transport-wide sequence number of any packet.
 func (r *Receiver) Transport(sequence uint16, ssrc uint32, now time.Time) {
 	r.feedback.arrived(sequence, ssrc, r.since(now))
 }
 
-// SenderReport notes a report's NTP time.
+// SenderReport records the NTP time of a sender report for the next receiver report.
 func (r *Receiver) SenderReport(ssrc uint32, ntp uint64, now time.Time) {
 	if s := r.stream(ssrc); s != nil {
 		s.lastReport, s.lastReportAt = uint32(ntp>>16), r.since(now)
 	}
 }
 
-// RoundTrip notes a round trip measured elsewhere.
+// RoundTrip records a round-trip time that the caller has measured.
 func (r *Receiver) RoundTrip(d time.Duration) { r.path.measured(d) }
 
 // Due appends the packets to send now, each up to 1,200 bytes; the caller owns them.
@@ -104,7 +107,7 @@ func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	return out
 }
 
-// Next is when Due has something to say; zero: nothing is pending.
+// Next returns the time at which to call Due, zero if nothing is pending.
 func (r *Receiver) Next() time.Time {
 	next := min(r.nackAt, r.reportAt, r.feedback.due)
 	if next == never {

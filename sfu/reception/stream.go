@@ -6,7 +6,8 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// RFC 3550 section A.1, but a step back may be a retransmission without RTX.
+// maxDropout and maxMisorder bound the steps of a sequence number as in RFC 3550 section A.1. maxMisorder is larger than there, because a
+// step back may be a retransmission without RTX.
 const (
 	maxDropout  = 3000
 	maxMisorder = window
@@ -41,7 +42,7 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 		missing = s.skip(step, at, path)
 		s.newest += step
 	case step <= 0 && step > -maxMisorder:
-		// What was asked for may be a retransmission.
+		// Without RTX, a packet that was asked for may be a retransmission, so it does not count as reordered.
 		if p, ok := s.found(s.newest + step); ok && (s.repair == RTX || p.tries == 0) {
 			path.reordered(at - p.missed)
 		}
@@ -74,7 +75,7 @@ func (s *stream) begin(sequence uint16, timestamp uint32, at time.Duration) {
 	s.lost = s.lost[:0]
 }
 
-// delayed follows the interarrival jitter (RFC 3550 section A.8).
+// delayed updates the interarrival jitter (RFC 3550 section A.8).
 func (s *stream) delayed(timestamp uint32, at time.Duration) {
 	transit := s.ticks(at) - timestamp
 	d := int64(int32(transit - s.transit))
@@ -87,7 +88,7 @@ func (s *stream) ticks(at time.Duration) uint32 {
 	return uint32(at/time.Second*rate + at%time.Second*rate/time.Second)
 }
 
-// report ends the interval (RFC 3550 section A.3).
+// report ends the reporting interval and returns the report block of the stream (RFC 3550 section A.3).
 func (s *stream) report(at time.Duration) rtcp.ReceptionReport {
 	s.heard = false
 	expected := s.newest - s.first + 1

@@ -21,25 +21,27 @@ import (
 )
 
 const (
-	// Every is how often to call Next.
+	// Every is the interval at which the caller calls Next.
 	Every = 250 * time.Millisecond
 	// Settles is how long a new room may take to be measured.
 	Settles = changeAfter
 )
 
 const (
-	// Shares of the ceiling. Above tooMuch something goes; below giveUpTo more is sent.
+	// These are shares of the ceiling. Above tooMuch the node holds pictures back. A division gives new pictures room up to giveUpTo (up to
+	// tooMuch when all pictures have long seemed to fit), and
+	// pictures that are already sent may stay up to keepUpTo.
 	tooMuch  = 0.96
 	keepUpTo = 0.92
 	giveUpTo = 0.88
-	// Seconds of the ceiling above tooMuch.
+	// burst is the excess above tooMuch, in seconds of the ceiling, at which pictures are held back.
 	burst = 0.03
 	// Seconds of a growing picture.
 	keyframe, firstKeyframe   = 0.25, 0.50
 	fitsUpTo, fitsLooks       = 0.95, 8
 	changeAfter               = 2 * time.Second
 	failsWithin, mostPatience = 30 * time.Second, time.Minute
-	// Shares of the ceiling that one change may add.
+	// raiseAtOnce and returnAtOnce are the shares of the ceiling that one change may add, so that keyframes do not come all at once.
 	raiseAtOnce, returnAtOnce = 0.10, 0.25
 
 	quick, slow, calm       = 0.25, 0.15, 0.05
@@ -50,7 +52,7 @@ const (
 	leastScale, mostScale = 0.8, 8
 )
 
-// Room is what one room would send.
+// Room says what one room would send, and at what level. Next changes the level.
 type Room struct {
 	ID     ring.RoomID
 	Demand forward.Demand
@@ -60,10 +62,10 @@ type Room struct {
 	New   bool
 }
 
-// Used has shares of the ceiling: Egress in its scarcer dimension.
+// Used says how much of the ceiling the node uses, as shares. Egress is the share of the scarcer dimension.
 type Used struct{ Egress, Processor float64 }
 
-// Sharer is for one node. It is not safe for concurrent use.
+// Sharer divides what one node may send. It is not safe for concurrent use.
 type Sharer struct {
 	egress, processor float64 // share of the ceiling per bit
 	aimed             float64 // bits
@@ -78,10 +80,11 @@ type Sharer struct {
 	since    time.Time
 }
 
-// Since is when pictures began to be held back; zero: none are.
+// Since returns when pictures began to be held back, zero if none are.
 func (s *Sharer) Since() time.Time { return s.since }
 
-// Newcomer is a new room's level. limited: pictures are held back. with is the expected share with all its pictures.
+// Newcomer returns the level at which a new room begins. limited says that pictures are held back already. with is the share of the ceiling
+// that the node is expected to use with all pictures of the new room.
 func Newcomer(limited bool, with float64) forward.Level {
 	if limited || with > tooMuch {
 		return forward.LowestLevels
@@ -89,7 +92,7 @@ func Newcomer(limited bool, with float64) forward.Level {
 	return forward.AllLevels
 }
 
-// Next sets the rooms' levels, every Every.
+// Next sets the Level of each room from what the node uses. The caller calls it every Every, with all rooms of the node.
 func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms []Room) {
 	s.learn(used, ceiling, rooms)
 	came := s.expect(now, rooms)

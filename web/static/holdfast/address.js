@@ -1,7 +1,8 @@
 import { CallError } from './errors.js';
 
 /**
- * Throws a CallError for what is no http(s) or ws(s) address.
+ * Returns the WebSocket address of an http, https, ws or wss address, with the path /ws when none is given. A relative address is resolved
+ * against the page's. Throws a CallError `bad_url` for every other address.
  * @param {string | URL} url
  * @returns {string}
  */

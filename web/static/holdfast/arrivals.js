@@ -7,9 +7,9 @@ import { slotKey } from './slots.js';
 /** @typedef {{framesDecoded: number, frameWidth: number}} Figures */
 /** @typedef {Map<string, {slot: Slot, lane: Lane}>} Occupied by slotKey */
 
-/** A stream flows when it delivered this shortly ago. */
+/** A stream counts as flowing when its last delivery is less than this long ago. */
 const FLOWS_MS = 1000;
-/** The first look shows what may be long past; a second delivery proves that it goes on. */
+/** The delivery that the first look finds may be old, so only a second delivery proves that a stream flows. */
 const PROOF = 2;
 
 /** When each lane delivered a decoded frame or played sound, by this page's clock. */
@@ -72,14 +72,14 @@ export class Arrivals {
     this.#next.look(this.#nextLanes, nowMs);
   }
 
-  /** Whether anything has arrived. */
+  /** Whether anything has arrived on the new connection. */
   get any() {
     return [...this.#nextLanes].some(([key, { slot }]) => this.#next.of(key, slot).count > 0);
   }
 
   /**
-   * What is shown by the old connection and not delivered by the new one. `flows`: somebody would miss it at once. The
-   * others are pictures that stand still, and those that the new path does not carry yet.
+   * Returns the streams that the old connection shows and the new one has not delivered yet. `flows` lists those that flow now and would be
+   * missed at once. `still` lists expected pictures that stand still, or that the new path does not carry yet.
    * @param {number} nowMs
    * @param {ReadonlyMap<string, {framesDecoded: number}>} shown what the old connection has decoded, by mid
    * @returns {{flows: string[], still: string[]}} by slotKey
@@ -100,8 +100,8 @@ export class Arrivals {
   }
 
   /**
-   * Whether the new connection has decoded every picture that both show, and as large: not every browser means a decoded frame
-   * by a delivery.
+   * Whether the new connection has decoded every picture that both connections show (`all`), and none of them smaller (`large`). Deliveries are
+   * not enough, because not every browser counts a delivery only when a frame is decoded.
    * @param {ReadonlyMap<string, Figures>} old by mid
    * @param {ReadonlyMap<string, Figures>} next by mid
    */

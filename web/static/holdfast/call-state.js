@@ -1,9 +1,9 @@
-// What a call is doing, in a word. Pure.
+// The state of a call in one word, derived from its session and its media. Pure.
 
 /** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'mending' | 'reconnecting' | 'left'} CallState */
 
 /**
- * Of a person who is in the room.
+ * Returns the state of a call whose person is in the room.
  * @param {{open: boolean, wentUp: boolean, journey: import('./journey.js').Reason | ''}} call `open`: the session; `wentUp`: media came once
  * @returns {CallState}
  */

@@ -1,4 +1,4 @@
-// The call: what an application sees of Holdfast.
+// The call: the interface of Holdfast for an application that joins a room.
 
 import { socketUrl } from './address.js';
 import { mediaOptions } from './call-options.js';
@@ -57,7 +57,7 @@ export class Call extends EventTarget {
   #watched = new WatchList(this, (message) => this.#session?.send(message) ?? false);
   /** Direct messages, to people elsewhere too: see Messages. */
   messages = new Messages((message) => this.#session?.send(message) ?? false);
-  /** The media node is near its ceiling: pictures are smaller or paused, sound is whole. */
+  /** Whether the media node is near its ceiling. Pictures are smaller or paused then, and sound is complete. */
   limited = false;
   /** @type {Session | null} */
   #session = null;
@@ -89,7 +89,7 @@ export class Call extends EventTarget {
     return this.#state;
   }
 
-  /** Empty before `joined`. */
+  /** This client's peer id; empty before `joined`. */
   get peer() {
     return this.#me?.peer ?? '';
   }
@@ -98,7 +98,7 @@ export class Call extends EventTarget {
     return this.#me?.room ?? '';
   }
 
-  /** As last heard. */
+  /** The media node that the server named last; empty before the first. */
   get node() {
     return this.#media?.node ?? '';
   }
@@ -107,17 +107,17 @@ export class Call extends EventTarget {
     return this.#session?.epoch ?? 0;
   }
 
-  /** Everyone in the room, oneself included. */
+  /** Everyone in the room, this client included. */
   get roster() {
     return this.#roster.entries;
   }
 
-  /** The newest 500 lines since one came. */
+  /** The chat lines that this client has seen, at most the newest 500. */
   get chat() {
     return this.#chat.lines;
   }
 
-  /** What is known of everybody watched; `unknown` until an answer came, and after 15 s without a connection. */
+  /** The presence of every watched user; `unknown` until an answer has come, and after 15 s without a connection. */
   get watched() {
     return this.#watched.users;
   }
@@ -126,13 +126,14 @@ export class Call extends EventTarget {
     return this.#media?.slots ?? [];
   }
 
-  /** Pictures that are not shown here: the browser has not their codec. Their publishers are asked for one that everybody has. */
+  /** The pictures that this browser cannot show, because it lacks their codec. Their publishers are asked for a codec that everybody has. */
   get lacks() {
     return this.#media?.lacks ?? [];
   }
 
   /**
-   * The same object for as long as the person is here. It may be an element's srcObject before anything is in it.
+   * Returns the stream of a peer's source. It is the same object for as long as the peer is in the room, and may be an element's srcObject
+   * before it has a track.
    * @param {string} peer
    * @param {Source} source
    */
@@ -160,8 +161,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * The streams that were given stay the application's. `back`: the page goes and may come again at once, so that a place in a full room, or in
-   * its line, is kept for 10 s.
+   * Leaves the room. The tracks that the application gave are not stopped. `back` says that the page may come again at once, so that a place in
+   * a full room, or in its waiting list, is kept for 10 s.
    * @param {{back?: boolean}} [options]
    */
   leave(options) {
@@ -170,7 +171,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * The track is kept; nothing is sent of a muted one.
+   * Mutes or unmutes a source. A muted source keeps its track, of which nothing is sent. An `error` event tells when the token does not allow
+   * the source that is to be unmuted.
    * @param {Source} source
    * @param {boolean} muted
    */
@@ -180,7 +182,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * No renegotiation. Rejects with `not_published` when the token does not allow the source.
+   * Sends another track for a source, or none for null, without a new offer. Rejects with `not_published` when the token does not allow the source.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
@@ -190,7 +192,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Whether nothing is sent of a source.
+   * Whether nothing is sent of a source, because it is muted, has no track, or is not allowed.
    * @param {Source} source
    */
   isMuted(source) {
@@ -198,7 +200,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * True as long as it is not known. A server from before `screen-audio` does not take that.
+   * Whether the token allows a source to be published; true before `joined`. `screen-audio` also needs a server that knows it, and a
+   * connection that has a place for it.
    * @param {Source} source
    */
   mayPublish(source) {
@@ -208,7 +211,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * A direct message to everybody else in the call. Resolves with what became of it for each identity: see `messages.sendToEach`.
+   * Sends a direct message to everybody else in the room. Resolves with the outcome for each identity: see `messages.sendToEach`.
    * @param {unknown} body
    * @param {import('./messages.js').SendOptions} options
    */
@@ -218,8 +221,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Says a line of text, never markup, of at most 2000 characters. Null when there is nothing to say or the token
-   * does not allow it, which an `error` tells.
+   * Sends a chat line of text, never markup, cut to 2000 characters. Returns null for a blank text, before `joined`, and when the token does not
+   * allow chat, which an `error` event tells.
    * @param {string} text
    */
   say(text) {
@@ -231,7 +234,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Changes the name that the others see. Where the token does not allow it an `error` tells.
+   * Changes the name that the others see. An `error` event tells when the token does not allow it.
    * @param {string} name
    */
   rename(name) {
@@ -248,7 +251,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * What is shown, most important first, in device pixels. The media node fills slots and chooses layers by it.
+   * Tells the media node which sources the page shows, most important first, in device pixels. The node fills slots and chooses layers by this.
    * @param {Want[]} wants
    */
   setView(wants) {
@@ -256,7 +259,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Says that an application's transform drops all that comes of a source, or does no more: nothing is done then to have it shown.
+   * Says whether an application's transform drops everything that arrives of a source. Nothing is done to repair an unreadable source.
    * @param {string} peer
    * @param {Source} source
    * @param {boolean} unreadable
@@ -265,7 +268,10 @@ export class Call extends EventTarget {
     this.#view.setUnreadable(peer, source, unreadable);
   }
 
-  /** pcId (grows with every new RTCPeerConnection), epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound. */
+  /**
+   * Resolves with pcId (grows with every new RTCPeerConnection), epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound, rttMs,
+   * path, ways and sentLoss; undefined before `join`.
+   */
   async stats() {
     return this.#media?.stats();
   }

@@ -3,7 +3,7 @@
 // one; after one it never redoes DTLS: it reports `connected` and decodes nothing. Unproven browsers count as unable: a
 // new connection is right everywhere.
 
-/** Older ones were not tried. */
+/** The oldest Chromium version that counts as able; older versions were not tried. */
 const FIRST_CHROMIUM = 120;
 
 /**

@@ -8,9 +8,9 @@
 
 export const CHAT_LIMIT = 2000;
 const KEPT = 500;
-/** When a line without an echo is said again: a node may have died with it. */
+/** A line without an echo is sent again after this time, because the node that had it may have died. */
 const REPEAT_MS = 2500;
-/** After these a line counts as not sent. */
+/** A line that has no echo after this many tries counts as not sent. */
 const TRIES = 6;
 
 export class Chat {
@@ -35,7 +35,7 @@ export class Chat {
   }
 
   /**
-   * The line is there at once, and `sent` when its echo comes.
+   * Adds a line of one's own, cut to CHAT_LIMIT characters, and sends it. Its state is `sending` until the server's echo makes it `sent`.
    * @param {{peer: string, name: string, text: string}} line
    * @returns {Line | null} null for a blank one
    */

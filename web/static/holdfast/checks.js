@@ -1,5 +1,5 @@
-// How soon Chromium checks the way to the node of a move. While its path stands it looks every 250 ms for a pair to check, and every
-// 48 ms while one was never checked; and of an answer it takes the candidates last. Both cost a move more than the network does.
+// Makes Chromium check the way to the node of a move sooner. While its path stands, Chromium looks for a pair to check every 250 ms, or every
+// 48 ms while one pair was never checked. It takes the candidates of an answer last. Both delays cost a move more time than the network does.
 
 import { canMoveLiveConnection } from './capability.js';
 
@@ -13,8 +13,8 @@ export class Checks {
   }
 
   /**
-   * The path stands: from now on there is a pair that is never checked, as no answer names its password. No node has its port, and
-   * its priority is the highest, else a browser would drop it.
+   * Adds a candidate whose pair is never checked, because no answer names its password. Its port is none of a node's. Its priority is the
+   * highest, because a browser would drop it otherwise. Call this once the path stands.
    * @param {string} answer
    */
   stayAlert(answer) {
@@ -25,7 +25,7 @@ export class Checks {
   }
 
   /**
-   * An answer is about to be set: its first candidate is checked once its credentials are there.
+   * Adds the first candidate of an answer that is about to be set, so that Chromium checks it as soon as the answer's credentials are known.
    * @param {string} answer
    */
   expect(answer) {
@@ -35,7 +35,8 @@ export class Checks {
   }
 
   /**
-   * It is only slower without. What other browsers make of such candidates was not looked at.
+   * Adds a candidate in Chromium only; what other browsers do with such candidates is unknown. A failure is ignored, because a move without the
+   * candidate is only slower.
    * @param {string} candidate
    */
   #suggest(candidate) {

@@ -1,7 +1,7 @@
 // Which codecs a connection names, and in which order.
 
 /**
- * Preferred first. A short list keeps an offer with many slots small.
+ * The codecs that a connection names, preferred first. A short list keeps an offer with many slots small.
  * @type {Record<string, string[]>}
  */
 const codecs = {
@@ -10,14 +10,14 @@ const codecs = {
 };
 
 /**
- * Of the variants of a codec those that every media node takes.
+ * For each codec with variants, the variants that every media node takes.
  * @type {Record<string, RegExp>}
  */
 const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*profile-id=[^0])/, 'video/AV1': /^(?!.*profile=[^0])/ };
 
 export const scalableCodecs = ['video/VP9', 'video/AV1'];
 
-/** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
+/** The codecs that work with a transform: their packetizers and depacketizers treat a frame as bytes and do not read its content. */
 const opaque = ['audio/opus', 'video/VP8', 'video/VP9', 'video/rtx'];
 
 /**
@@ -35,6 +35,6 @@ export function preferCodecs(transceiver, kind, { first, without, opaque: transf
   try {
     transceiver.setCodecPreferences(chosen);
   } catch {
-    // A longer offer is all that comes of it.
+    // Without the preferences the offer is only longer.
   }
 }

@@ -1,5 +1,4 @@
-// The connections of a call: the present one, and for a while the one that a live move has left. They send the same
-// tracks.
+// The connections of a call: the present one and, for a while, the one that a live move has left. Both send the same tracks.
 
 import { Lingering } from './lingering.js';
 import { SentTracks } from './sent-tracks.js';
@@ -9,7 +8,7 @@ import { settledWays } from './ways.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 
-/** Every browser decodes it (RFC 7742). */
+/** The codec that every browser decodes (RFC 7742). */
 export const COMMON_CODEC = 'VP8';
 
 export class Connections {
@@ -21,7 +20,7 @@ export class Connections {
   #present = null;
   #videoCodec;
   #tracks = new SentTracks();
-  /** Of the present connection. */
+  /** The SSRCs that the present connection sends. */
   ssrcs = new SsrcTable();
   lingering = new Lingering();
   /**
@@ -45,13 +44,13 @@ export class Connections {
     this.ssrcs.clear();
   }
 
-  /** The present one, if it can be moved. */
+  /** The present connection if it can be moved, otherwise null. */
   get usable() {
     return this.#present?.broken ? null : this.#present;
   }
 
   /**
-   * The codec of pictures, where it is not the one that everybody has: later connections have that.
+   * Makes later connections send pictures in COMMON_CODEC. Returns the codec used before, or '' when that was COMMON_CODEC already.
    * @returns {import('./call-options.js').VideoCodec | ''}
    */
   useCommonCodec() {
@@ -61,7 +60,7 @@ export class Connections {
   }
 
   /**
-   * What the connection sends; SSRCs are known of the present one only.
+   * Returns the rows of what a connection sends, for an offer. A fresh connection has no known SSRCs yet.
    * @param {Transport} transport
    * @param {string} sdp
    * @param {boolean} fresh
@@ -70,7 +69,7 @@ export class Connections {
     return (fresh ? new SsrcTable() : this.ssrcs).senders(sdp, transport.sources);
   }
 
-  /** A new one, beside the present one. */
+  /** Makes a connection beside the present one; both send the same tracks. */
   add() {
     this.#made++;
     const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
@@ -81,7 +80,7 @@ export class Connections {
     return transport;
   }
 
-  /** A new one instead of the present one, which falls silent, or both would be encoded for. */
+  /** Makes a connection in place of the present one. The present one stops sending, so that the browser does not encode for both. */
   replace() {
     this.#tracks.silence(this.#present);
     return this.add();
@@ -98,7 +97,7 @@ export class Connections {
   }
 
   /**
-   * On these connections and every later one.
+   * Sends a track for a source, on all open connections and on every later one.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    * @param {import('./live-move.js').LiveMove | null} live
@@ -109,14 +108,14 @@ export class Connections {
   }
 
   /**
-   * Whether the devices behind these m-lines give nothing.
+   * Whether no source of these m-lines has a track that gives media.
    * @param {string[]} mids
    */
   giveNothing(mids) {
     return this.#tracks.giveNothing(mids.map((mid) => this.#present?.sources.get(mid) ?? 'microphone'));
   }
 
-  /** For `call.stats()`. */
+  /** Resolves with the connection's share of `call.stats()`. */
   async stats() {
     const stats = await this.#present?.stats();
     const sources = this.#present?.sources ?? new Map();

@@ -1,4 +1,4 @@
-// The door of the room, for who runs it: how many may be in, who waits, and who of them enters.
+// The room's door, for a moderator: how many people may be in the room, who waits, and who of those may enter.
 
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
@@ -33,7 +33,7 @@ export class Door {
       this.#latest = message;
       emit(this.#call, 'door', { door: message });
     });
-    // While the store is away; the next ask may be answered.
+    // The error of a question is hidden while the store is away, because a later question may be answered.
     session.addEventListener('error', (event) => {
       if (this.#asking && /** @type {CustomEvent} */ (event).detail.code === 'store_unavailable') event.stopImmediatePropagation();
       this.#asking = false;
@@ -46,13 +46,13 @@ export class Door {
     return this.#allowed() ? this.#latest : null;
   }
 
-  /** Not twice at a time, nothing while the socket is away, and no `error` while the cluster's store is. */
+  /** Asks the server for the door, unless a question is unanswered or the session is not open. No `error` tells that the store is away. */
   ask() {
     if (this.#allowed() && !this.#asking) this.#asking = this.#around.send({ type: 'door' }) === true;
   }
 
   /**
-   * What is left out stays as it is.
+   * Changes the number of places, or closes or opens the room. A setting that is left out stays as it is.
    * @param {{cap?: number, closed?: boolean}} change `cap` -1: any number of people. A closed room is entered by whom one lets in
    */
   set({ cap, closed }) {
@@ -60,7 +60,7 @@ export class Door {
   }
 
   /**
-   * Before all others, as soon as there is a place.
+   * Lets a waiting user in before all others, as soon as there is a place.
    * @param {string} identity
    */
   letIn(identity) {

@@ -1,4 +1,4 @@
-// For tests of the fallback.
+// Corrupts answers on purpose, for tests of the fallback to a new connection.
 
 /** @typedef {{rejectAnswers?: number}} Faults corrupts the next n answers to restarts */
 

@@ -1,4 +1,4 @@
-// What is done about a stream that should be shown and is not. Pure.
+// Decides what is done about a stream that should be shown and is not. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 /**
@@ -14,9 +14,9 @@
 const REFRESH_MS = 1000;
 const RESTART_MS = 2500;
 const CONNECT_MS = 4000;
-/** After the first new connection; each later one doubles it. */
+/** The pause after the first new connection; each later new connection doubles it. */
 const PAUSE_MS = 8000;
-/** Of questions and of connections. */
+/** The longest pause between two questions for one stream, and between two new connections. */
 const CEILING_MS = 60000;
 /** After a renewal the node is asked again this soon. */
 const SETTLE_MS = 500;
@@ -29,7 +29,7 @@ const SETTLE_MS = 500;
 export class FreezePolicy {
   #random;
   /**
-   * In frozenMs, by stream.
+   * For each stream, at which frozenMs the node is asked next.
    * @type {Map<string, number>}
    */
   #askAt = new Map();
@@ -55,7 +55,7 @@ export class FreezePolicy {
       if (!keys.has(key)) this.#askAt.delete(key);
     }
     if (nowMs - this.#renewedAt > 2 * CEILING_MS) this.#pauseMs = PAUSE_MS;
-    // Whether a silent connection's node lives is asked by others.
+    // A silent connection gets no questions here, because other parts find out whether its node lives.
     const refresh = silent ? [] : frozen.flatMap((stream) => this.#ask(stream));
     const how = this.#renew(frozen, nowMs, people);
     if (how !== '') {
@@ -64,7 +64,7 @@ export class FreezePolicy {
     return { refresh, how };
   }
 
-  /** After a move, or a renewal for another reason. */
+  /** Forgets the present freezes, after a move or after a renewal for another reason. */
   reset() {
     this.#askAt.clear();
     this.#rung = 0;

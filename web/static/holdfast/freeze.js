@@ -1,4 +1,4 @@
-// Which streams should be shown and are not, by the statistics of two looks. Pure.
+// Finds the streams that should be shown and are not, from the statistics of two looks. Pure.
 
 import { slotKey } from './slots.js';
 
@@ -7,11 +7,11 @@ import { slotKey } from './slots.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./freeze-policy.js').Frozen} Frozen */
 
-/** A later look adds nothing: the page itself stood still. */
+/** A look that comes this late adds no frozen time, because the page itself stood still. */
 const LATE_MS = 2000;
-/** With more loss the path spoils a picture, and a new connection takes the same path. */
+/** With a larger share of lost packets the network path spoils a picture, and a new connection would take the same path. */
 const LOSSY = 0.1;
-/** For a person of whom nothing comes, who may only be late. */
+/** How many times longer a renewal waits for a peer of whom nothing arrives, because that peer may only be late. */
 const DOUBT = 4;
 
 /**
@@ -67,7 +67,7 @@ export class FreezeWatch {
       const { shown, arrived, sends } = progress(slot, comparable ? before.figures : figures, figures);
       if (arrived) present.add(slot.peer);
       const moved = missing.has(key);
-      // A screen that stands still, or is silent, may not be sent: it counts once it was shown, and when something comes.
+      // A screen that stands still or is silent may not be sent. It is suspect only when media of it arrives or it was shown before a move.
       const screen = slot.source === 'screen' || slot.source === 'screen-audio';
       const suspect = !screen || sends || moved || Boolean(before?.suspect);
       const frozenMs = shown || !before?.suspect ? 0 : before.frozenMs + stepMs;
@@ -80,11 +80,11 @@ export class FreezeWatch {
     for (const stream of frozen) {
       if (silent || (people > 2 && !present.has(stream.peer))) stream.doubt = DOUBT;
     }
-    // A browser without statistics of the transport may hear RTCP.
+    // Without statistics of the transport RTCP is not counted, so such a browser's connection never counts as silent.
     return { frozen: frozen.map(({ peer, ...stream }) => stream), silent: silent && stats.transport.dtlsState !== '' };
   }
 
-  /** After a move, or a renewal for another reason. */
+  /** Forgets the last look, after a move or after a renewal for another reason. */
   reset() {
     this.#streams.clear();
     this.#packets = -1;
@@ -92,7 +92,7 @@ export class FreezeWatch {
 }
 
 /**
- * Between two looks.
+ * Compares two looks: whether the slot was shown, whether packets arrived, and whether media arrived over a path that is not lossy.
  * @param {Slot} slot
  * @param {import('./stats.js').InboundStats | undefined} before
  * @param {import('./stats.js').InboundStats | undefined} now
@@ -102,9 +102,9 @@ function progress({ kind }, before, now) {
   const grown = (/** @type {'packetsReceived' | 'packetsLost' | 'bytesReceived' | 'framesDecoded' | 'totalSamplesReceived' | 'concealedSamples'} */ field) => now[field] - before[field];
   const packets = grown('packetsReceived');
   const played = grown('totalSamplesReceived');
-  // Samples are counted only while somebody listens.
+  // A browser counts samples only while an element plays the sound.
   const shown = kind === 'video' ? grown('framesDecoded') > 0 : packets > 0 && (played <= 0 || played > grown('concealedSamples'));
   const lossy = grown('packetsLost') > LOSSY * (packets + grown('packetsLost'));
-  // Padding has no payload bytes.
+  // Padding has no payload bytes, so packets of padding alone are no media.
   return { shown, arrived: packets > 0, sends: grown('bytesReceived') > 0 && !lossy };
 }

@@ -1,4 +1,4 @@
-// Watches what the slots deliver: closely from the beginning of a journey until its gap is known.
+// Watches when the slots deliver media. It looks closely from the beginning of a journey until the journey's gap is known.
 
 import { GapMeter } from './gap.js';
 import { slotKey, streamOf } from './slots.js';
@@ -8,9 +8,9 @@ import { wait } from './wait.js';
 /** @typedef {import('./protocol.js').Stream} Stream */
 /** @typedef {import('./slots.js').SlotTable} SlotTable */
 
-/** During a journey. */
+/** The time between two looks during a journey. */
 const CLOSE_LOOK_MS = 15;
-/** Before a swap, to see what runs. */
+/** How long deliveries are watched before the swap of a live move, to know which streams run. */
 const BEFORE_MS = 100;
 const REPORT_LIMIT_MS = 5000;
 
@@ -38,8 +38,8 @@ export class GapWatch {
   }
 
   /**
-   * By slotKey: ran when the last journey began, should be shown, and was not since. One whose place others have
-   * taken is not missing. A new node's first tables may lack a stream whose place is kept.
+   * The streams, by slotKey, that ran when the last journey began, should be shown, and have not been shown since. A stream whose place another
+   * stream has taken is not missing. A new node's first slot tables may lack a stream whose place is kept.
    * @returns {Map<string, Stream>}
    */
   get missing() {
@@ -59,7 +59,7 @@ export class GapWatch {
   }
 
   /**
-   * A paused slot that delivers nothing is no gap.
+   * Takes note of the slots, and stops measuring the gaps of paused ones, which deliver nothing on purpose.
    * @param {Slot[]} slots
    */
   heard(slots) {
@@ -68,7 +68,7 @@ export class GapWatch {
   }
 
   /**
-   * A source fell silent on purpose, or (without one) its person left.
+   * Stops measuring the gap of a source that its owner muted, or of all sources of a peer who has left when `source` is missing.
    * @param {string} peer
    * @param {import('./protocol.js').Source} [source]
    */
@@ -85,7 +85,7 @@ export class GapWatch {
     this.#looking = new AbortController();
     const { signal } = this.#looking;
     try {
-      // Else the offer would wait for the look.
+      // The first look waits for the next task, so that the journey's offer does not wait for the look.
       await wait(0, signal);
       this.note();
       this.#meter.begin(frozen);
@@ -99,7 +99,7 @@ export class GapWatch {
   }
 
   /**
-   * `begin`, and resolves when what runs is known, or after `stop`.
+   * Calls `begin`, and resolves when the running streams are known, or after `stop`.
    * @param {ReadonlySet<string>} frozen
    */
   async begun(frozen) {
@@ -107,7 +107,7 @@ export class GapWatch {
     await wait(BEFORE_MS, this.#looking.signal).catch(() => {});
   }
 
-  /** What is delivered from now on comes from the new node. */
+  /** Counts every later delivery as one of the new node. */
   mark() {
     this.note();
     this.#meter.mark();

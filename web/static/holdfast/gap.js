@@ -1,10 +1,9 @@
-// The longest time between two deliveries (a decoded frame, a played packet) of one source around a migration.
-// Pure.
+// Measures the longest time between two deliveries (a decoded frame, a played packet) of one source around a migration. Pure.
 
-/** A source counts as running when it delivered this shortly before the latest of all. */
+/** A source counts as running when its last delivery is at most this much older than the newest delivery of all sources. */
 const RUNNING_MS = 1000;
 
-/** All times are of one clock. */
+/** The meter of one call. All times that it is given are in milliseconds of one clock. */
 export class GapMeter {
   /**
    * Bounded by `forget`: one for each source of the room's people.
@@ -12,7 +11,7 @@ export class GapMeter {
    */
   #latest = new Map();
   /**
-   * Those that ran when the migration began.
+   * The sources that ran when the migration began, by key.
    * @type {Map<string, {longestMs: number, mark: number}>}
    */
   #witnesses = new Map();
@@ -31,7 +30,7 @@ export class GapMeter {
   }
 
   /**
-   * They fell silent on purpose, or their person left.
+   * Forgets sources that fell silent on purpose, or whose peer has left.
    * @param {(key: string) => boolean} which
    */
   forget(which) {
@@ -43,11 +42,11 @@ export class GapMeter {
   }
 
   /**
-   * The sources that run now are the migration's witnesses.
+   * Begins a migration. The sources that run now become its witnesses.
    * @param {ReadonlySet<string>} [frozen] sources that should have been running
    */
   begin(frozen = new Set()) {
-    // Those that have not come back from the journey before are still missed.
+    // Witnesses that have not come back from an earlier journey stay, because they are still missed.
     for (const [key, { mark }] of this.#witnesses) {
       if ((this.#latest.get(key) ?? mark) > mark) this.#witnesses.delete(key);
     }
@@ -59,19 +58,19 @@ export class GapMeter {
     }
   }
 
-  /** What is delivered from now on comes from the new node. */
+  /** Counts every later delivery as one of the new node. */
   mark() {
     this.#marked = true;
     for (const [key, witness] of this.#witnesses) witness.mark = this.#latest.get(key) ?? witness.mark;
   }
 
-  /** Not counting those that were forgotten. */
+  /** The number of witnesses that have not been forgotten. */
   get witnesses() {
     return this.#witnesses.size;
   }
 
   /**
-   * Those that have not delivered from the new node.
+   * The keys of the witnesses that have not delivered from the new node.
    * @returns {string[]}
    */
   get missing() {
@@ -79,7 +78,7 @@ export class GapMeter {
     return all.filter(([key, { mark }]) => !this.#marked || (this.#latest.get(key) ?? mark) <= mark).map(([key]) => key);
   }
 
-  /** Of those that came back; 0 without any. */
+  /** The longest gap of the witnesses that came back; 0 when none did. */
   get longestMs() {
     const missing = new Set(this.missing);
     return Math.max(0, ...[...this.#witnesses].map(([key, { longestMs }]) => (missing.has(key) ? 0 : longestMs)));

@@ -1,6 +1,6 @@
-// The STUN and TURN servers of the present signaling node. Their credentials end: others are asked for in time.
+// The STUN and TURN servers of the present signaling node. Their credentials expire, so new ones are requested in time.
 
-/** Of a credential's life. */
+/** New credentials are requested after this share of the lifetime of the present ones. */
 const RENEW_AT = 0.75;
 const MAX_DELAY_MS = 2 ** 31 - 1; // What a timer takes.
 
@@ -36,8 +36,8 @@ export class IceServers {
 }
 
 /**
- * Of a former signaling node, which may be dead or going: the present one's, or none, is found by an ICE restart. A connection
- * over TCP has no path any more when its relay has died.
+ * Calls `restart` when the connection runs over a relay, or has no path. The relay belongs to a former signaling node, which may be dead or
+ * draining, and an ICE restart finds the present node's relay or a direct path. A connection over TCP has no path once its relay has died.
  * @param {import('./transport.js').Transport | null} transport
  * @param {(transport: import('./transport.js').Transport) => void} restart
  */

@@ -1,11 +1,11 @@
 /**
- * `first`: the call begins. `moved`: the room has another node. `network`: our own path broke. `lost`: the node lost
- * our connection. `frozen`: it does not show what it should. `asked`: it cannot use what we send. `rejoined`: a new
- * session.
+ * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
+ * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
+ * what the client sends. `rejoined`: the session is a new one.
  * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined'} Reason
  */
 /**
- * `gapMs` is the longest gap of any stream that runs again; `lost` are those that do not.
+ * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
  * @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number, lost: import('./protocol.js').Stream[]}} Journey
  */
 

@@ -3,12 +3,12 @@
 
 /** @typedef {{rid: string, scaleResolutionDownBy: number, maxBitrate: number, active: boolean}} Layer */
 
-/** From this longer side on a browser sends three layers, or two. */
+/** A browser sends three layers from THREE_FROM pixels of the picture's longer side on, and two from TWO_FROM on. */
 const THREE_FROM = 900;
 const TWO_FROM = 600;
 
 /**
- * Always three, smallest first, because layers are negotiated once; those that make no sense are inactive.
+ * Returns three layers, smallest first. There are always three because layers are negotiated once; those too many for the size are inactive.
  * @param {number} width of the camera's picture; 0 when unknown
  * @param {number} height
  * @returns {Layer[]}
@@ -44,7 +44,7 @@ function layer(rid, scaleResolutionDownBy, maxBitrate, active = true) {
 }
 
 /**
- * Gives the sender the layers for pictures of that size, if it has others now and sends in layers at all.
+ * Sets the sender's layers to those for the camera's size. Does nothing when the sender has only one encoding or has these layers already.
  * @param {RTCRtpSender} sender
  * @param {{width?: number, height?: number}} size of the camera's picture; empty when unknown
  * @returns {Promise<boolean>} whether anything changed

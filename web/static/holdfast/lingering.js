@@ -1,4 +1,4 @@
-/** The connection that a live move has left: it goes on sending to those who have not arrived yet. */
+/** The old connection of a finished live move. It stays open so that peers who have not moved yet still receive from this client. */
 export class Lingering {
   /** @type {import('./transport.js').Transport | null} */
   #transport = null;
@@ -8,7 +8,8 @@ export class Lingering {
   #settled = 0;
 
   /**
-   * Closes it when everybody has arrived at the epoch, or the time is over. The one before must be closed.
+   * Keeps the connection until every peer has arrived at the epoch, or `overlapMs` is over, and closes it then. A connection that was kept
+   * before must be closed first.
    * @param {import('./transport.js').Transport} transport
    * @param {{epoch: number, overlapMs: number}} until
    */

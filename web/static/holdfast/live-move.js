@@ -9,19 +9,19 @@ import { Aborted, wait } from './wait.js';
 /** @typedef {import('./protocol.js').Slot} Slot */
 /** @typedef {import('./protocol.js').Answer} Answer */
 
-/** There is no hurry, and each look at a receiver waits for another thread in Chromium. */
+/** The time between two looks. A live move is in no hurry, and each look at a receiver waits for another thread in Chromium. */
 const LOOK_MS = 100;
-/** For pictures that stand still, that the new path does not carry yet, or that are smaller there: senders begin small. */
+/** How long the move waits for pictures that stand still, are not carried by the new path yet, or are smaller there, because senders begin small. */
 const PATIENCE_MS = 3000;
-/** A jitter buffer needs this long to know its network: before that it makes up sound. */
+/** How long the new connection runs before it takes over. A jitter buffer needs this time to know its network and conceals sound before. */
 const SETTLE_MS = 500;
-/** What a server may ask for. */
+/** The limits for the times that a server may ask for. */
 const [SHORTEST_MS, LONGEST_MS] = [500, 15000];
 
-/** The second connection came to nothing. */
+/** The second connection could not take over. */
 export class LiveMoveFailed extends Error {}
 
-/** One attempt, and no second one. */
+/** The restart policy of a live move: one attempt, after which a failure ends the move with LiveMoveFailed. */
 class OneAttempt {
   /** @param {number} limitMs */
   constructor(limitMs) {
@@ -63,7 +63,7 @@ export class LiveMove {
   /** @type {Transport | null} */
   #next = null;
   /**
-   * As the new node last said it.
+   * The slots as the new node last sent them.
    * @type {Slot[]}
    */
   #slots = [];
@@ -87,7 +87,7 @@ export class LiveMove {
     });
   }
 
-  /** Where it goes, and for how long the first connection is needed after the swap. */
+  /** The epoch of the move, and for how many milliseconds the first connection is needed after the swap. */
   get order() {
     return this.#order;
   }
@@ -105,7 +105,7 @@ export class LiveMove {
     await this.#next?.setTrack(source, track);
   }
 
-  /** The run rejects with Aborted. */
+  /** Ends the move and closes the second connection; `run` rejects with Aborted. */
   abandon() {
     this.#abort.abort();
     this.#move.supersede();
@@ -140,7 +140,8 @@ export class LiveMove {
   }
 
   /**
-   * From the beginning: what flows on the first connection is known when the second one stands.
+   * Records deliveries on both connections until the signal is aborted. It runs from the beginning of the move, so that the streams that flow
+   * on the first connection are known when the second one stands.
    * @param {AbortSignal} signal
    */
   async #look(signal) {

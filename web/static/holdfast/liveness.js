@@ -1,6 +1,5 @@
-// Does media come from the node that answered? connectionState is not believed: Chromium may not change it on an
-// early restart, Firefox says `connected` without decrypting. Believed are the certificate of the DTLS
-// handshake, and packets after it.
+// Decides whether media comes from the node that answered. connectionState is no proof: Chromium may not change it on an early restart, and
+// Firefox reports `connected` without decrypting. The proof is the certificate of the DTLS handshake, and packets that arrive after it.
 
 import { fingerprint } from './sdp.js';
 import { wait } from './wait.js';
@@ -8,7 +7,7 @@ import { wait } from './wait.js';
 /** @typedef {import('./stats.js').Stats} Stats */
 /** @typedef {'dark' | 'secured' | 'quiet' | 'alive'} Verdict */
 
-/** A browser may answer from a cache of 50 ms. */
+/** The time between two looks at the statistics. A browser may answer from a cache of 50 ms. */
 const LOOK_MS = 30;
 
 /**
@@ -33,7 +32,7 @@ export function secured(now, before, { announced, renewed }) {
 }
 
 /**
- * Media under a new SSRC can only be another node's.
+ * Whether packets arrived under an SSRC that is not in `before`. Such media can only come from another node.
  * @param {Stats} base
  * @param {Stats} now
  * @param {ReadonlySet<number>} before
@@ -46,7 +45,7 @@ export function newborn(base, now, before) {
 }
 
 /**
- * Between two looks, both taken after `secured`.
+ * Judges by what arrived between two looks at the statistics, both taken after the connection was secured.
  * @param {Stats} base
  * @param {Stats} now
  * @returns {Verdict}

@@ -1,5 +1,5 @@
 /**
- * What the server says of the connection.
+ * Hands a server's message about the media connection to `media`. Messages of other types are ignored.
  * @param {import('./media.js').Media} media
  * @param {import('./protocol.js').ServerMessage} message
  */

@@ -1,5 +1,5 @@
-// The connection, the journeys that carry it from node to node, the slots, and what is learned while it runs. Only
-// a live move has a second connection.
+// The media of a call: its connection, the journeys that carry the connection from node to node, the slots, and what the client learns while
+// the connection runs. Only during a live move is there a second connection.
 
 import { Connections } from './connections.js';
 import { emit } from './emit.js';
@@ -91,7 +91,7 @@ export class Media extends EventTarget {
     watchNetwork(() => (this.#busy ? null : this.#connections.present), (transport) => this.#onTrouble(transport), this.#closing.signal);
   }
 
-  /** As last heard. */
+  /** The media node that the server named last. */
   get node() {
     return this.#node;
   }
@@ -100,7 +100,7 @@ export class Media extends EventTarget {
     return this.#move !== null || this.#live !== null;
   }
 
-  /** Empty without a journey, and in a live move, which nobody should notice. */
+  /** The reason of the journey under way. It is empty without a journey, and during a live move, which nobody should notice. */
   get journey() {
     return this.#move ? this.#reason : '';
   }
@@ -145,7 +145,8 @@ export class Media extends EventTarget {
   }
 
   /**
-   * On another signaling node. The media has not noticed, unless the room moved.
+   * Continues after the session was resumed on a signaling node. The media goes on untouched if the media node still has it. Otherwise a journey
+   * to the room's node begins, or goes on if it has begun already.
    * @param {import('./protocol.js').Resumed} resumed
    */
   resumed(resumed) {
@@ -200,7 +201,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * That a muted source delivers nothing is no gap.
+   * Stops measuring the gap of a source that its owner muted, because a muted source delivers nothing on purpose.
    * @param {string} peer
    * @param {Source} source
    */
@@ -217,7 +218,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * On this connection and every later one.
+   * Sends a track for a source, on the present connection and on every later one.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
@@ -235,7 +236,7 @@ export class Media extends EventTarget {
     this.#connections.close();
   }
 
-  /** For `call.stats()`. */
+  /** Resolves with the figures that `call.stats()` gives. */
   async stats() {
     const { inbound, ...stats } = await this.#connections.stats();
     return {
@@ -280,7 +281,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * Ends what was under way.
+   * Ends the journey or live move that is under way, and records the new node and epoch.
    * @param {{reason: Reason, node: string, epoch: number}} journey
    */
   #begin({ reason, node, epoch }) {
@@ -313,7 +314,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * In one task, so that nothing is shown or heard twice or not at all.
+   * Makes the second connection of a live move the present one. All of it happens in one task, so that no stream is missing or doubled meanwhile.
    * @param {Transport} first
    * @param {{transport: Transport, answer: import('./protocol.js').Answer, slots: Slot[]}} arrived
    * @param {{epoch: number, overlapMs: number}} order
@@ -383,7 +384,7 @@ export class Media extends EventTarget {
     if (how !== '') this.#go({ reason, node: this.#node, epoch: this.#epoch, canMove: how === 'restart', attempts: 1 });
   }
 
-  /** A repair under way has made its offer with the relays of the former signaling node. */
+  /** Leaves a relay of the former signaling node. A `network` journey begins again, because its offer was made with that node's relays. */
   #leaveRelay() {
     if (this.journey === 'network') this.#mend();
     else leaveRelay(this.#connections.usable, (transport) => this.#onTrouble(transport));

@@ -16,25 +16,25 @@ import { randomId } from './random-id.js';
  * @typedef {Map<string, Delivery | CallError>} Deliveries
  */
 /**
- * A message without all its answers.
+ * A message for which not every receiver has an outcome yet.
  * @typedef {object} Letter
  * @property {import('./protocol.js').SendMessage} message to those who have not answered
  * @property {Deliveries} became
  * @property {(became: Deliveries) => void} resolve
  */
 
-/** As the server's: what one sender may have without an answer. */
+/** How many receivers without an answer one sender may have; the server has the same limit. */
 const WAITING_LIMIT = 64;
 const BODY_BYTES = 8192;
-/** The server takes a message to 50 receivers, and then ten more a second. */
+/** How many receivers a message to several users has at first, and then in each second. The server takes no more. */
 const AT_ONCE = 50;
 const A_SECOND = 10;
 const TRIES = 60;
 /** The server takes 40 messages a second of a connection. */
 const ACK_MS = 100;
-/** As the server's, of one `received`. */
+/** How many streams one `received` may name; the server has the same limit. */
 const ACK_LIMIT = 200;
-/** Streams of others that are remembered, the oldest forgotten first: one for each life of a page. */
+/** How many streams of other senders are remembered; the oldest is forgotten first. Each load of a page has a stream of its own. */
 const MARKS_LIMIT = 5000;
 
 /**
@@ -77,7 +77,7 @@ export class Messages extends EventTarget {
     on(session, 'ended', (error) => this.close(error));
   }
 
-  /** Whom the token reaches: everybody, people in the room, or nobody. Known with the first connection. */
+  /** Whom the token lets this client write to: `anywhere`, `room`, or '' for nobody. It is known once the first connection is open. */
   get scope() {
     return this.#scope;
   }
@@ -97,7 +97,7 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * The same to several users, at the pace that the server takes. Resolves with what became of it for each: a delivery, or the CallError.
+   * Sends one message to several users, at the pace that the server takes. Resolves with the outcome for each user: a delivery, or a CallError.
    * @param {string[]} users identities
    * @param {unknown} body
    * @param {SendOptions} options
@@ -142,7 +142,7 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * A connection is open: what has no answer is said again, before anything new.
+   * Takes note of a new connection, and sends every unanswered message again before anything new.
    * @param {'room' | 'anywhere' | ''} scope of its token
    */
   opened(scope) {

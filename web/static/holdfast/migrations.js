@@ -2,11 +2,11 @@
 
 /** @typedef {import('./journey.js').Journey} Journey */
 
-/** For `stats`. */
+/** How many finished moves are kept for `stats`. */
 const REMEMBERED = 100;
 
 export class Migrations {
-  /** A move whose gap is not known: another journey may begin before it is. */
+  /** Whether a move began whose gap is not known yet. It stays true when another journey begins before the gap is known. */
   #owed = false;
   /** @type {Journey[]} */
   #done = [];
@@ -21,7 +21,7 @@ export class Migrations {
   }
 
   /**
-   * Its gap has been measured.
+   * Ends the journey whose gap has been measured, and records it when it was a move.
    * @param {Journey} journey
    * @returns {'migrated' | 'mended'} to another node, or on the same one
    */

@@ -1,4 +1,4 @@
-// What one says without words, and what somebody who runs the room does to the others.
+// Raised hands and reactions, and the acts of a moderator.
 
 import { Door } from './door.js';
 import { emit, on } from './emit.js';
@@ -14,7 +14,7 @@ import { CallError } from './errors.js';
  * @property {() => import('./protocol.js').Joined | null} me
  */
 
-/** Those of a reaction. */
+/** The emojis that a reaction may have. */
 export const EMOJIS = /** @type {const} */ (['👍', '👏', '❤️', '😂', '😮', '🎉']);
 
 /**
@@ -48,14 +48,14 @@ export class Moderation {
     });
   }
 
-  /** Whether one runs the room. */
+  /** Whether this client's permissions let it moderate the room. */
   get allowed() {
     return this.#around.me()?.permissions?.moderate === true;
   }
 
   /**
-   * `mute` (nobody named: everybody else), `ask-unmute`, `lower-hand` (the same), `remove`, `grant`, or `give-up`. What cannot be
-   * done is told by `error` events.
+   * Asks the server for a moderator's act: `mute`, `ask-unmute`, `lower-hand`, `remove`, `grant` or `give-up`. `mute` and `lower-hand` mean
+   * everybody else when no peer is named. An `error` event tells what cannot be done.
    * @param {Act} act
    * @param {string} [peer]
    * @param {Source} [source] of `mute` and `ask-unmute`
@@ -69,7 +69,7 @@ export class Moderation {
   }
 
   /**
-   * Shown in the roster as `handRaised`, when it is told to everybody.
+   * Raises or lowers one's own hand. The roster shows it as `handRaised` once the server has told it to everybody.
    * @param {boolean} raised
    */
   raiseHand(raised) {
@@ -77,7 +77,7 @@ export class Moderation {
   }
 
   /**
-   * Shown by the event `reactions`, when it is told to everybody.
+   * Sends a reaction. The event `reactions` shows it once the server has told it to everybody.
    * @param {typeof EMOJIS[number]} emoji
    */
   react(emoji) {

@@ -1,5 +1,5 @@
-// One look a second at the statistics, shared by all who judge by them; four while something should be shown and
-// is not.
+// Reads the connection's statistics for every part that judges by them: once a second, and four times a second while a stream that should be
+// shown is not.
 
 import { FreezePolicy } from './freeze-policy.js';
 import { FreezeWatch } from './freeze.js';
@@ -11,9 +11,9 @@ import { wait } from './wait.js';
 
 const STEADY_MS = 1000;
 const CLOSE_MS = 250;
-/** Until the remedies have been tried. */
+/** How long the statistics are read four times a second: by then every remedy has been tried. */
 const CLOSE_LIMIT_MS = 6000;
-/** The SSRCs of a new connection: it may be lost within its first second. */
+/** The waits between the first looks at a new connection's SSRCs, which come early because the connection may be lost within a second. */
 const LEARN_MS = [100, 200, 300];
 
 /**
@@ -37,7 +37,7 @@ export class Monitor {
   #stall = new StallWatch();
   #freeze = new FreezeWatch();
   #policy = new FreezePolicy();
-  /** By slotKey, as of the last look. */
+  /** The slotKeys of the streams that were frozen at the last look. */
   #frozen = new Set();
   #close = false;
   #runs = false;
@@ -48,7 +48,7 @@ export class Monitor {
   }
 
   /**
-   * By slotKey: should have been shown at the last look and were not.
+   * The slotKeys of the streams that should have been shown at the last look and were not.
    * @returns {ReadonlySet<string>}
    */
   get frozen() {

@@ -1,8 +1,8 @@
-// What a call tells of its moves: `migration` to the application, `migrated` to the server.
+// Reports a call's moves: `migration` events to the application and `migrated` messages to the server.
 
 import { on } from './emit.js';
 
-/** Of one message (docs/PROTOCOL.md). */
+/** The most lost streams that one `migrated` message may name (docs/PROTOCOL.md). */
 const LOST_LIMIT = 64;
 
 /**

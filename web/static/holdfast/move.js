@@ -1,5 +1,5 @@
-// One journey to the node where the room lives: attempts after the restart policy, until media arrives or a
-// newer journey supersedes it.
+// One journey to the media node that has the room. It makes the attempts that the restart policy gives, until media arrives or a newer journey
+// supersedes this one.
 
 import { OfferRejected } from './offers.js';
 import { watch } from './liveness.js';
@@ -42,7 +42,7 @@ export class Move {
     this.#around = around;
   }
 
-  /** The run rejects with Aborted; a connection made on the way is closed. */
+  /** Ends the journey. `run` rejects with Aborted, and closes a connection that it made, unless that connection has reached its node. */
   supersede() {
     this.#abort.abort();
   }
@@ -71,7 +71,7 @@ export class Move {
       if (typeof outcome === 'string' && fresh) this.#discard(transport);
       return outcome;
     } catch (error) {
-      // A connection that has reached its node is worth moving on from there.
+      // A new connection that has reached its node stays open, because the next journey can move it on from there.
       if (fresh && !this.#secured) this.#discard(transport);
       throw error;
     }
@@ -140,14 +140,14 @@ export class Move {
     });
     this.#check();
     if (verdict === 'dark') this.#around.unreached(transport);
-    // Without media to expect, or with RTCP alone (the others are on their way), it is as good as it can be.
+    // A secured connection counts as arrived when no media is expected. RTCP alone counts too, because the other peers may still be moving.
     const arrived = verdict === 'alive' || verdict === 'quiet' || (verdict === 'secured' && !this.#around.mediaExpected());
     return arrived ? { transport, answer } : 'timeout';
   }
 
   /**
-   * The browser takes the offer while the node answers. Without a socket the clock stands: the network's time is not
-   * held against the attempt.
+   * Sends the offer and waits for its answer; meanwhile the browser sets the offer as its local description. The limit does not end an attempt
+   * while no socket is open, so that time without a network does not count as the attempt's failure.
    * @param {Transport} transport
    * @param {import('./transport.js').MadeOffer} offer
    * @param {boolean} fresh

@@ -1,4 +1,4 @@
-// Offers that wait for answers. An offer sent twice gets the same answer, so a lost socket costs only time.
+// Sends offers and waits for their answers. An offer that is sent twice gets the same answer, so a lost socket costs only time.
 
 import { Aborted } from './wait.js';
 
@@ -11,7 +11,7 @@ export class Offers {
   #send;
   #count = 0;
   /**
-   * A newer one takes its place.
+   * The offer that waits for its answer; a newer offer replaces it.
    * @type {{offer: Offer, resolve: (answer: Answer) => void, reject: (error: Error) => void} | null}
    */
   #due = null;
@@ -21,7 +21,7 @@ export class Offers {
     this.#send = send;
   }
 
-  /** One that was sent again counts once. */
+  /** How many offers were made; an offer that was sent again counts once. */
   get count() {
     return this.#count;
   }
@@ -48,7 +48,7 @@ export class Offers {
     });
   }
 
-  /** The session is open again. */
+  /** Sends the waiting offer again, after the session has been opened again. */
   resend() {
     if (this.#due) this.#send(this.#due.offer);
   }

@@ -3,11 +3,11 @@ import { wait } from './wait.js';
 
 /** @typedef {import('./transport.js').Transport} Transport */
 
-/** After the network came back, until the connection is mended. */
+/** How long after the network's return nothing must arrive before the connection is mended. */
 const SILENT_MS = 800;
 
 /**
- * ICE may need half a minute to notice what a second of silence tells after the network came back.
+ * Calls `silent` when nothing arrives on the connection in the moment after the network came back. ICE may need half a minute to notice that.
  * @param {() => Transport | null} present null while there is nothing to mend
  * @param {(transport: Transport) => void} silent
  * @param {AbortSignal} signal

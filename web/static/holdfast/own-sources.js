@@ -1,4 +1,4 @@
-// A track for each source, and which of them are muted.
+// This client's own sources: the track of each, and whether it is muted.
 
 import { kindOf } from './screen-audio.js';
 
@@ -39,20 +39,20 @@ export class OwnSources {
   }
 
   /**
-   * It may be allowed now, or no longer.
+   * Applies the state of a source again, because its permission may have changed.
    * @param {Source} source
    */
   renew(source) {
     if (this.#tracks.has(source)) this.#apply(source);
   }
 
-  /** A new node must know this. */
+  /** Sends the mute state of every own source again, because a new media node must know it. */
   sayAgain() {
     for (const source of this.#said()) this.#say(source);
   }
 
   /**
-   * Muted, absent, or not allowed.
+   * Whether nothing is sent of a source, because it is muted, has no track, or is not allowed.
    * @param {Source} source
    */
   isMuted(source) {
@@ -95,7 +95,7 @@ export class OwnSources {
   }
 
   /**
-   * The others are told of a screen and its sound only while there is one.
+   * The sources whose mute state the others are told. A screen and its sound are among them only while they have a track.
    * @returns {Source[]}
    */
   #said() {

@@ -1,4 +1,4 @@
-// Presence without a call, as of an application's start page: its user is online, and it is told who else is.
+// Presence without a call, for example on an application's start page: the user is shown as online, and the page learns who else is online.
 
 import { socketUrl } from './address.js';
 import { emit } from './emit.js';
@@ -48,12 +48,12 @@ export class Presence extends EventTarget {
     return this.#state;
   }
 
-  /** Empty before the first connection. */
+  /** The user's identity; empty before the first connection. */
   get identity() {
     return this.#me?.identity ?? '';
   }
 
-  /** What is known of everybody watched; `unknown` until an answer came, and after 15 s without a connection. */
+  /** The presence of every watched user; `unknown` until an answer has come, and after 15 s without a connection. */
   get watched() {
     return this.#watched.users;
   }
@@ -80,14 +80,14 @@ export class Presence extends EventTarget {
   }
 
   /**
-   * Replaces whom one is told of: identities, at most 500, else a CallError is thrown. The token needs `canWatch`; without it an `error` tells.
+   * Replaces the watched identities. Throws a CallError for more than 500. Without `canWatch` in the token an `error` event tells so.
    * @param {Iterable<string>} users
    */
   watch(users) {
     this.#watched.set(users);
   }
 
-  /** The user is offline at once, unless another tab is open. */
+  /** Ends presence. The user is shown as offline at once, unless another tab is open. */
   close() {
     this.#socket?.send({ type: 'leave' });
     this.#end({ code: 'left', message: 'Presence was closed.' });
@@ -105,7 +105,7 @@ export class Presence extends EventTarget {
       socket.again();
       return;
     }
-    // Else another socket opened meanwhile, with a token of its own.
+    // When another socket has opened meanwhile, that socket's own `connect` is sent instead.
     if (attempt === this.#attempt) socket.send({ type: 'connect', token });
   }
 
@@ -152,7 +152,7 @@ export class Presence extends EventTarget {
    */
   #onError(socket, error) {
     if (this.#state === 'connected') {
-      // A list that was refused for coming too soon is said again.
+      // The watch list is sent again after it was refused for coming too soon, so that refusal is not reported.
       if (error.code !== 'too_many_messages') emit(this, 'error', error);
     } else if (error.retryable) {
       emit(this, 'error', error);

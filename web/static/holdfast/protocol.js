@@ -1,4 +1,4 @@
-// The messages of docs/PROTOCOL.md, and their reader. The golden files of signaling/wire keep both sides to it.
+// The messages of docs/PROTOCOL.md, and their reader. The golden files of signaling/wire hold the client and the server to that document.
 
 export const SUBPROTOCOL = 'holdfast.v1';
 
@@ -9,15 +9,15 @@ export const VERSION = 1;
 
 /** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean}} RosterEntry */
 /**
- * An empty peer is an empty slot. Nothing is sent of a paused one, because the path does not carry it now.
+ * A slot is empty when its peer is. Nothing is sent in a paused slot, because the path cannot carry its stream now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
  */
 /**
- * One own m-line, or one simulcast layer.
+ * One sending m-line of this client, or one simulcast layer of it.
  * @typedef {{mid: string, source: Source, rid?: string, ssrc?: number, rtxSsrc?: number}} Sender
  */
 /**
- * In device pixels; 0 x 0 is hidden.
+ * A source that the page shows, with its size in device pixels; a source of 0 x 0 is hidden.
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
@@ -34,7 +34,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /**
- * `gapMs`: of a stream that is shown again; `lost`: those that are not.
+ * The report of a finished move. `gapMs` is the longest gap of the streams that are shown again; `lost` lists the streams that are not.
  * @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number, lost?: Stream[]}} Migrated
  */
 /** @typedef {{type: 'refresh', mids: string[]}} Refresh */
@@ -58,7 +58,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */
 /** @typedef {{type: 'leave', back?: boolean}} Leave */
 /**
- * On the same RTCPeerConnection, on a new one, or on a new one while the old one still carried everything.
+ * How a connection is carried to a node: on the same RTCPeerConnection, on a new one, or on a new one while the old one still carries everything.
  * @typedef {'restart' | 'new-connection' | 'live'} How
  */
 /** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | AskIceServers | Ping | SetDoor | AtDoor | Leave} ClientMessage */
@@ -83,7 +83,7 @@ export const VERSION = 1;
 /** @typedef {{peer: string, emoji: string}} Reaction */
 /** @typedef {{type: 'reactions', reactions: Reaction[], epoch: number}} Reactions */
 /**
- * `live`: the old node goes on, so that the new connection can be made while the old one carries everything.
+ * The order to move. `live` says that the old node goes on, so that the new connection can be made while the old one carries everything.
  * @typedef {{type: 'restart', node: string, epoch: number, screenAudio?: boolean, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
  */
 /** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
@@ -96,7 +96,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'message-state', to: string, stream: string, seq: number, state: 'accepted' | 'delivered' | 'offline' | 'gave_up' | 'refused', code?: string, message?: string}} MessageState */
 /** @typedef {{type: 'waiting', position: number, estimateMs?: number, reason: 'full' | 'closed' | 'no_capacity'}} Waiting */
 /**
- * Of a room, for who runs it. `inside`: people with a place; `line`: the first of those who wait.
+ * A room's door, sent to a moderator only. `inside` counts the people with a place; `line` lists the first of those who wait.
  * @typedef {{type: 'door', cap?: number, closed: boolean, inside: number, length: number, line: {identity: string, name?: string, since?: number}[]}} Door
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
@@ -172,7 +172,7 @@ export function readServerMessage(text) {
     if (message[field] === undefined || message[field] === null) message[field] = [];
     if (!Array.isArray(message[field])) return null;
   }
-  // A node from before there were any says nothing when a session is resumed.
+  // An older node names no ICE servers when a session is resumed, so only a wrong type is refused.
   if (message.type === 'resumed' && !Array.isArray(message.iceServers ?? [])) return null;
   return message;
 }

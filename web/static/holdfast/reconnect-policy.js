@@ -1,8 +1,8 @@
 const CEILING_MS = 5000;
 
 /**
- * The first try comes almost at once, spread a little, because everybody whom a dead node served comes together. Then
- * the pause doubles, and half of it is random.
+ * Returns the pause before the next try to reconnect. The first try comes almost at once, spread over 120 ms, because all clients of a dead node
+ * reconnect together. Each later pause doubles up to the ceiling, and half of it is random.
  * @param {number} tries how many tries in a row have ended without a session
  * @param {() => number} [random] 0 to 1
  * @returns {number} milliseconds to wait before the next try

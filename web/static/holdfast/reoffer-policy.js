@@ -1,12 +1,12 @@
-// What is done when the node cannot use what we send. Pure.
+// Decides how to offer again when the media node cannot use what this client sends. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 
-/** Asked again this soon, the connection itself is in doubt. */
+/** When the node asks again within this time, the connection itself is in doubt and a new one is made. */
 const AGAIN_MS = 15000;
 const CEILING_MS = 120000;
 
-/** An offer of the same connection first, then new connections, slower and slower. */
+/** Gives an offer of the same connection first, and then new connections with ever longer pauses. */
 export class ReofferPolicy {
   #offeredAt = -Infinity;
   #pauseMs = 0;

@@ -24,7 +24,7 @@ export class Repairs {
   }
 
   /**
-   * By the media node. A device that gives nothing is no reason for an offer.
+   * Does what the media node asks for with a `reoffer`. A `silent` source whose device gives no media is no reason for an offer.
    * @param {import('./protocol.js').Reoffer} order
    */
   asked({ mids, reason }) {
@@ -35,7 +35,7 @@ export class Repairs {
   }
 
   /**
-   * On a new connection: the node would not take another codec on this one.
+   * Sends the pictures in COMMON_CODEC on a new connection, because the node would not take another codec on the present one.
    * @param {string} lacked
    */
   #sendCommonCodec(lacked) {

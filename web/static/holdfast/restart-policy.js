@@ -1,4 +1,4 @@
-// How a connection is carried to where its room lives. Pure.
+// Decides how a connection is carried to the media node that has its room. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 /**
@@ -8,10 +8,10 @@
  */
 /** @typedef {{how: How, iceRestart: boolean, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
 
-/** There is no last one: the network may come back at any time. */
+/** The longest pause before an attempt. No attempt is the last one, because the network may come back at any time. */
 const CEILING_MS = 10000;
 
-/** Before the person is told. */
+/** How many new connections may be begun before the person is told. */
 const QUIET_FAILURES = 2;
 
 /**
@@ -31,7 +31,7 @@ export class RestartPolicy {
   constructor({ canMove, keepsIce = false, attempts = 3, attemptMs = 4000 }) {
     this.#canMove = canMove;
     this.#keepsIce = keepsIce;
-    // A server cannot make the client hang or hammer.
+    // The limits keep a server's order from making the client hang, or try without a pause.
     this.#attempts = Math.min(Math.max(Math.floor(attempts), 0), 10);
     this.#attemptMs = Math.min(Math.max(attemptMs, 500), 15000);
   }

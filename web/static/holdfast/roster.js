@@ -1,4 +1,4 @@
-// Who is in the room. Pure.
+// The roster: the people in the room, as the server told it. Pure.
 
 /** @typedef {import('./protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./protocol.js').PeerChanged | import('./protocol.js').PeerLeft} Change */
@@ -14,13 +14,13 @@ export class Roster {
     return [...this.#entries.values()];
   }
 
-  /** The cursor of a `resume`. */
+  /** The position of the last roster event seen, which a `resume` names. */
   get cursor() {
     return { epoch: this.#epoch, seq: this.#seq };
   }
 
   /**
-   * Returns who is gone since the last snapshot.
+   * Replaces the roster by a snapshot, and returns the peers that are no longer in it.
    * @param {{roster: RosterEntry[], epoch: number, seq: number}} snapshot
    * @returns {string[]} peer ids
    */
@@ -33,7 +33,7 @@ export class Roster {
   }
 
   /**
-   * False for a change that was seen before.
+   * Applies a change. Returns false, and changes nothing, when the roster has the change already.
    * @param {Change} change
    */
   apply(change) {

@@ -1,4 +1,4 @@
-// What the client has said of itself and must say again to a new node.
+// What the client has told the media node of itself (its view, its name, its mute states), kept to tell it to a new node.
 
 /** @typedef {import('./protocol.js').Want} Want */
 

@@ -1,8 +1,8 @@
-// The sound of a shared screen. Servers from before it refuse messages that name it.
+// The source `screen-audio`, the sound of a shared screen. Servers that are older than this source refuse messages that name it.
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 
-/** Fields of a message that list sources. */
+/** The fields of a message that list sources. */
 const lists = ['senders', 'slots', 'lost'];
 
 /**
@@ -12,7 +12,7 @@ const lists = ['senders', 'slots', 'lost'];
 export const kindOf = (source) => (source === 'microphone' || source === 'screen-audio' ? 'audio' : 'video');
 
 /**
- * A message as an older server can read it; null when nothing is left.
+ * Returns a message as an older server can read it, without `screen-audio`; null when the message is about that source alone.
  * @param {ClientMessage} message
  * @returns {ClientMessage | null}
  */

@@ -1,4 +1,4 @@
-// The little that is read out of an SDP. Pure.
+// Reads from an SDP, and changes in it, the few things that the client needs. Pure.
 
 /** @typedef {{mid: string, kind: string, lines: string[]}} Section */
 
@@ -15,7 +15,7 @@ export function sections(sdp) {
 }
 
 /**
- * "sha-256 AB:CD:...", case-folded for comparison.
+ * Returns the first fingerprint as "sha-256 AB:CD:...", with the algorithm in lower and the digest in upper case, for comparison.
  * @param {string} sdp
  * @returns {string} empty when there is none
  */
@@ -25,8 +25,7 @@ export function fingerprint(sdp) {
 }
 
 /**
- * Without the extension for the orientation of what is sent: not everybody who sees it turns the picture, so the browser
- * has to do it.
+ * Removes the video-orientation extension from the sections that send. Not every receiver turns the picture, so the sending browser has to.
  * @param {string} sdp
  * @returns {string}
  */
@@ -37,7 +36,7 @@ export function turnedByBrowser(sdp) {
 }
 
 /**
- * No node reads the browser's addresses.
+ * Removes the browser's candidates from an SDP, because no media node reads them.
  * @param {string} sdp
  */
 export function withoutCandidates(sdp) {
@@ -45,7 +44,7 @@ export function withoutCandidates(sdp) {
 }
 
 /**
- * The same for as long as one connection answers.
+ * Returns the session id of the o= line. It stays the same for as long as one connection answers.
  * @param {string} sdp
  * @returns {string} empty when there is none
  */
@@ -54,7 +53,7 @@ export function sessionId(sdp) {
 }
 
 /**
- * In their order.
+ * Returns the rids that the section sends, in their order.
  * @param {Section} section
  * @returns {string[]}
  */
@@ -66,7 +65,7 @@ export function sendRids(section) {
 }
 
 /**
- * Each with its retransmission SSRC (0 without).
+ * Returns the section's media SSRCs, each with the SSRC of its retransmissions, which is 0 when there is none.
  * @param {Section} section
  * @returns {{ssrc: number, rtxSsrc: number}[]}
  */
@@ -86,7 +85,7 @@ export function ssrcs(section) {
 }
 
 /**
- * All sound but that of the first m-line, the microphone, may have two channels: a shared screen's does, and comes in any slot.
+ * Allows two channels in every audio section but the first, the microphone's. A shared screen's sound has two, and may come in any slot.
  * @param {string} sdp
  */
 export function withStereo(sdp) {
@@ -100,7 +99,7 @@ export function withStereo(sdp) {
 }
 
 /**
- * Offers to ask for lost sound again: browsers can, and no interface but the SDP says so.
+ * Adds NACK for Opus to every audio section, so that lost sound is sent again. Browsers support it, but only the SDP can turn it on.
  * @param {string} sdp
  */
 export function withSoundRepair(sdp) {
@@ -113,7 +112,7 @@ export function withSoundRepair(sdp) {
 }
 
 /**
- * The first SSRC of each m-line, with that of its retransmissions (0 without).
+ * Returns the first SSRC of each m-line of `mids`, with the SSRC of its retransmissions, which is 0 when there is none.
  * @param {string} sdp
  * @param {ReadonlySet<string>} mids
  */

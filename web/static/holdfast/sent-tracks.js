@@ -1,4 +1,4 @@
-// The tracks that are sent: on this connection and on every later one.
+// The tracks that this client sends, kept so that every later connection sends them too.
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./transport.js').Transport} Transport */
@@ -16,7 +16,7 @@ export class SentTracks {
   }
 
   /**
-   * Whether the devices of these sources give nothing.
+   * Whether no source of the list has a track that gives media: each track is missing, muted or ended. False for an empty list.
    * @param {(Source | undefined)[]} sources
    */
   giveNothing(sources) {
@@ -35,8 +35,8 @@ export class SentTracks {
   }
 
   /**
-   * Sends again what a called-off attempt took. The rest is not touched: a browser makes no offer before it has done
-   * what was asked of its senders.
+   * Gives the connection those tracks again that a called-off attempt took from it. It leaves the other senders alone, because a browser makes
+   * no offer before every replaced track is in place.
    * @param {Transport} transport
    */
   restore(transport) {

@@ -10,9 +10,9 @@ import { Socket } from './socket.js';
 /** @typedef {string | (() => string | Promise<string>)} TokenSource */
 /** @typedef {{url: string, token: TokenSource, room?: string, name?: string, wait?: boolean, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
 
-/** Of a first join, not counting time in which the store is away. */
+/** How long the first join may take, not counting time in which the cluster's store is away. */
 const JOIN_LIMIT_MS = 15000;
-/** Past it the oldest is dropped: they are reports. */
+/** How many messages are kept while the session is not open. When there are more, the oldest is dropped. */
 const KEPT_LIMIT = 16;
 
 /**
@@ -31,7 +31,7 @@ export class Session extends EventTarget {
   #screenAudio = false;
   #token = '';
   #rejoining = false;
-  /** In line for a place in the room: the token that found it. */
+  /** The token with which this client got its place in the room's waiting list; empty when it is not waiting. */
   #inLineBy = '';
   /** @type {() => {epoch: number, seq: number}} */
   #cursor;
@@ -62,7 +62,7 @@ export class Session extends EventTarget {
   }
 
   /**
-   * At once, or after the next join or resume.
+   * Resolves at once when the session is open, otherwise after the next join or resume. Rejects when the signal is aborted.
    * @param {AbortSignal} signal
    * @returns {Promise<void>}
    */
@@ -78,12 +78,12 @@ export class Session extends EventTarget {
     return this.#epoch;
   }
 
-  /** Whether this server, and the room's node, know of that source. */
+  /** Whether this server and the room's media node know the source `screen-audio`. */
   get screenAudio() {
     return this.#screenAudio;
   }
 
-  /** Ends in `joined` or `ended`. */
+  /** Begins to join. The event `joined`, or `ended`, tells the outcome. */
   start() {
     this.#state = 'joining';
     this.#limitJoin();
@@ -102,7 +102,7 @@ export class Session extends EventTarget {
     this.#joinTimer = undefined;
   }
 
-  /** A place in line is given up only after a try: a hidden tab may be late for the first. */
+  /** Starts the join limit of a waiting client with its first try to reconnect, because a hidden tab may be late for that try. */
   #onTrying() {
     if (this.#inLineBy !== '' && this.#joinTimer === undefined) this.#limitJoin();
   }
@@ -117,7 +117,7 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Now, or when the session is open again.
+   * Sends a message now, or keeps it until the session is open again. A rejoin drops what was kept.
    * @param {ClientMessage} message
    */
   sendOrKeep(message) {
@@ -224,26 +224,26 @@ export class Session extends EventTarget {
   #onError(message) {
     const error = CallError.of(message);
     if (this.#state === 'open') {
-      // Of one message, not of the session.
+      // While the session is open, an error belongs to one message and does not end the session, except `superseded`.
       if (message.code === 'superseded') this.#end(error);
       else emit(this, 'error', error);
       return;
     }
-    // It is the answer to a join or a resume.
+    // While the session is not open, an error is the answer to a join or a resume.
     this.#lastError = error;
     if (message.code === 'resume_expired') this.#rejoin();
     else if (message.code === 'token_expired' && this.#inLineBy !== '' && typeof this.#options.token === 'function') {
       this.#inLineBy = '';
       this.#socket.again();
     } else if (message.retryable) {
-      // The store is away: whoever waits gets in when it is back, however long that takes.
+      // While the store is away the join limit begins again, so that the client gets in once the store is back, however long that takes.
       if (message.code === 'store_unavailable' && this.#state === 'joining') this.#limitJoin();
       emit(this, 'error', error);
       this.#socket.again(message.retryAfterMs);
     } else this.#end(error);
   }
 
-  /** The session is gone on the server's side. */
+  /** Joins anew, because the server no longer has the session. */
   #rejoin() {
     if (this.#rejoining) return;
     this.#rejoining = true;

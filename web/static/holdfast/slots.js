@@ -1,5 +1,5 @@
-// Who is shown in which slot, as streams that a page can hold on to. A track follows its person from slot to
-// slot and from connection to connection, inside one MediaStream.
+// The slot table: which peer's source is in which slot, as MediaStreams that stay the same object. When a source changes its slot or its
+// connection, its stream gets the new track.
 
 import { kindOf } from './screen-audio.js';
 
@@ -35,17 +35,17 @@ export class SlotTable {
   /** @type {Set<string>} */
   #used = new Set();
   /**
-   * By slotKey; `forget` drops a leaver's.
+   * The streams by slotKey. `forget` drops those of a peer who has left.
    * @type {Map<string, MediaStream>}
    */
   #streams = new Map();
   /**
-   * By slotKey, those that a page was told of and not told to be gone.
+   * The slotKeys of the sources that a page was told of and has not been told to be gone.
    * @type {Set<string>}
    */
   #told = new Set();
 
-  /** As the server last said it. */
+  /** The slots as the server last sent them. */
   get slots() {
     return this.#slots.map((slot) => ({ ...slot }));
   }
@@ -79,7 +79,7 @@ export class SlotTable {
   }
 
   /**
-   * As `bind` and `apply` at once: no stream shows another person in between.
+   * Does what `bind` and `apply` do in one step, so that no stream shows another person in between.
    * @param {Lane[]} lanes
    * @param {Slot[]} slots
    */
@@ -137,7 +137,7 @@ export class SlotTable {
   }
 
   /**
-   * By slotKey, those that have a lane.
+   * Returns, by slotKey, the occupied slots that have a lane on the present connection.
    * @returns {Map<string, {slot: Slot, lane: Lane}>}
    */
   occupied() {

@@ -1,15 +1,16 @@
-// A WebSocket that reconnects until it is closed, and notices a peer that went silent.
+// A WebSocket that reconnects until it is closed, and replaces a connection whose server no longer answers pings.
 
 import { emit } from './emit.js';
 import { readServerMessage, SUBPROTOCOL } from './protocol.js';
 import { reconnectDelayMs } from './reconnect-policy.js';
 
 const OPEN_LIMIT_MS = 5000;
-/** Of the first message. A server answers a join within 10 s, a resume within 7: place, attach, and a place in line. */
+/** How long the answer to the first message may take. A server answers a join within 10 s and a resume within 7 s. */
 const ANSWER_LIMIT_MS = 12000;
-/** So that a dead path is noticed and proxies keep the socket. */
+/** The time between two pings. They show a dead path, and keep proxies from closing the socket. */
 const PING_MS = 4000;
-/** From a ping without an answer: then the socket is half open, and another one is made. Silence alone says nothing: a hidden tab pings once a minute. */
+/** When a ping has had no answer for this long, the socket is half open and is replaced. The time runs from the ping and not from the last
+ * message, because a hidden tab pings only once a minute. */
 const SILENT_MS = 7000;
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
@@ -26,7 +27,7 @@ export class Socket extends EventTarget {
   #closed = false;
   #tries = 0;
   /**
-   * When the first ping since the last message went out.
+   * When the first ping after the last received message was sent; null when none was.
    * @type {number | null}
    */
   #pingedAt = null;
@@ -96,7 +97,7 @@ export class Socket extends EventTarget {
     emit(this, 'trying');
     const ws = new this.#Maker(this.#url, SUBPROTOCOL);
     this.#ws = ws;
-    // Events of a dropped socket mean nothing.
+    // A dropped socket may still raise events, which are ignored.
     const current = () => this.#ws === ws;
     ws.onopen = () => current() && this.#onOpen();
     ws.onmessage = ({ data }) => current() && this.#onMessage(data);

@@ -15,14 +15,14 @@ export class SsrcTable {
    */
   #rows = new Map();
 
-  /** A new RTCPeerConnection has new SSRCs. */
+  /** Forgets every SSRC, because a new RTCPeerConnection has new ones. */
   clear() {
     this.#rows.clear();
   }
 
   /**
-   * From the local description (Firefox names every SSRC there, Chromium only those without simulcast) and the
-   * statistics. Known ones stay: some browsers drop paused layers from the statistics.
+   * Learns SSRCs from the local description and from the statistics. Firefox names every SSRC in the description, Chromium only those without
+   * simulcast. Known SSRCs stay, because some browsers drop paused layers from the statistics.
    * @param {string} localSdp
    * @param {Iterable<OutboundStats>} outbound
    */
@@ -34,7 +34,7 @@ export class SsrcTable {
       for (const { ssrc, rtxSsrc } of named) repairs.set(ssrc, rtxSsrc);
       const rids = sendRids(section);
       if (rids.length === 0 && named.length > 0) this.#put(section.mid, '', named[0]);
-      // SSRCs stand in the order of the layers; fewer of them prove nothing.
+      // The SSRCs stand in the order of the layers. When there are fewer SSRCs than layers, it is unknown which layer each belongs to.
       if (rids.length > 0 && named.length === rids.length) {
         rids.forEach((rid, index) => this.#put(section.mid, rid, named[index]));
       }

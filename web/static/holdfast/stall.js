@@ -1,12 +1,12 @@
-// Does anything arrive at all? Pure.
+// Detects a connection on which no packet arrives any more. Pure.
 
 /** @typedef {import('./stats.js').Stats} Stats */
 
-/** Two looks, so that a late packet is none. */
+/** How long no packet must arrive before the connection counts as stalled: two looks, so that one late packet is no stall. */
 const SILENT_MS = 1500;
 
 /**
- * A microphone that is on is always sent; pictures may be hidden or held back.
+ * Whether packets must arrive: a slot carries a microphone that is on. Pictures prove nothing, because they may be hidden or held back.
  * @param {import('./protocol.js').Slot[]} slots
  * @param {import('./protocol.js').RosterEntry[]} roster
  */
@@ -22,7 +22,7 @@ export class StallWatch {
   #heardAt = 0;
 
   /**
-   * Stalled: media ran, packets are due, and not even RTCP comes any more.
+   * Compares the packet counts with those of the last look. The connection is stalled when media ran before and not even RTCP arrives now.
    * @param {Stats} stats
    * @param {number} nowMs
    * @returns {number} for how many milliseconds nothing has come; 0 while it is not stalled
@@ -40,7 +40,7 @@ export class StallWatch {
     return this.#running && silentMs >= SILENT_MS ? Math.round(silentMs) : 0;
   }
 
-  /** Another connection, or another node. */
+  /** Forgets the counts, because those of another connection or node cannot be compared with them. */
   reset() {
     [this.#media, this.#packets, this.#running] = [Infinity, 0, false];
   }

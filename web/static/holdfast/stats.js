@@ -1,4 +1,4 @@
-// getStats in the few figures that decide. Pure.
+// Reads from getStats the figures that the client decides by. Pure.
 
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number, codec: string}} InboundStats */
@@ -76,7 +76,7 @@ function pathOf(entries, pair) {
 }
 
 /**
- * A moved connection keeps its m-lines' old entries for a while: they are summed.
+ * Reads a report. A moved connection keeps the old entries of its m-lines for a while, so the inbound entries of one m-line are summed.
  * @param {Iterable<[string, any]>} report an RTCStatsReport, or a list of pairs in tests
  * @returns {Stats}
  */
@@ -102,7 +102,7 @@ export function readStats(report) {
       const certificate = entries.get(entry.remoteCertificateId);
       stats.transport = {
         dtlsState: text(entry.dtlsState),
-        // In the form of sdp.fingerprint.
+        // The certificate has the form that sdp.fingerprint returns.
         certificate: certificate
           ? `${text(certificate.fingerprintAlgorithm).toLowerCase()} ${text(certificate.fingerprint).toUpperCase()}`
           : '',

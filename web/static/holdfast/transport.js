@@ -16,11 +16,11 @@ import { learnWays } from './ways.js';
 /** @typedef {{id: number, iceServers: () => RTCIceServer[], screenAudio: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
 
 /**
- * It may be sent before it is `set`.
+ * An offer that may be sent to the server before `set` makes it the local description.
  * @typedef {{sdp: string, set: () => Promise<void>}} MadeOffer
  */
 
-/** A moment of `disconnected` is normal on a busy machine. */
+/** How long ICE must stay `disconnected` before it counts as trouble, because a moment of it is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
 
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
@@ -43,37 +43,37 @@ export class Transport extends EventTarget {
   #broken = false;
   #seen = { dtlsState: '', certificate: '' };
   /**
-   * Packets by SSRC, as of the last look.
+   * The packets received by SSRC, as of the last look at the statistics.
    * @type {ReadonlyMap<number, number>}
    */
   #received = new Map();
   /** @type {import('./ways.js').Ways} */
   #ways = {};
   /**
-   * Of the last look at the statistics: ids by type.
+   * The ids of the last look's entries: of all entries, and of the candidate pairs alone.
    * @type {{all: ReadonlySet<string>, pairs: ReadonlySet<string>}}
    */
   #entries = { all: new Set(), pairs: new Set() };
   /**
-   * Of the last look before the present offer, those that lead to another node.
+   * The ids of the entries, at the last look before the present offer, that say nothing of the node that this offer leads to.
    * @type {ReadonlySet<string>}
    */
   #former = new Set();
   #relayed = false;
   #answered = { fingerprint: '', sessionId: '', sdp: '' };
   /**
-   * Of the last answer, read in advance.
+   * The SSRCs that the last answer names for the receiving m-lines. They are read in advance, because a move has no time for it.
    * @type {import('./protocol.js').UnusedSlot[]}
    */
   #slotNames = [];
   /**
-   * Ends an open question for statistics.
+   * The functions that end the open getStats calls when the connection closes.
    * @type {Set<() => void>}
    */
   #asking = new Set();
-  /** The SDP of the next move's offer. */
+  /** The SDP of the next move's offer, made in advance; empty when there is none. */
   #prepared = '';
-  /** Grows when an earlier offer is out of date. */
+  /** Grows whenever an offer that is being prepared becomes out of date. */
   #era = 0;
 
   /** @param {TransportOptions} options */
@@ -103,7 +103,7 @@ export class Transport extends EventTarget {
     return this.#pc.iceConnectionState;
   }
 
-  /** An answer was rejected: the connection stays in have-local-offer and cannot be moved. */
+  /** Whether the connection cannot be moved: it is closed, or it rejected an answer and therefore stays in have-local-offer. */
   get broken() {
     return this.#broken || this.#pc.signalingState === 'closed';
   }
@@ -113,7 +113,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * By mid; empty before the first offer.
+   * The sources that this connection sends, by mid; empty before the first offer.
    * @returns {Map<string, Source>}
    */
   get sources() {
@@ -121,7 +121,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Receive m-lines; empty before the first offer.
+   * The receiving m-lines; empty before the first offer.
    * @returns {Lane[]}
    */
   get lanes() {
@@ -131,8 +131,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Makes an offer, or takes the prepared one. An earlier unanswered offer is void then. Without an ICE restart another node
-   * is reached from the addresses that are known; behind a relay that is no longer named ICE restarts anyway.
+   * Makes an offer, or takes the prepared one, and makes an earlier unanswered offer void. Without an ICE restart another node is reached from
+   * the addresses that are known already. ICE restarts in any case when media runs over a relay and the list of ICE servers has changed.
    * @param {{iceRestart: boolean}} options
    * @returns {Promise<MadeOffer>}
    */
@@ -161,13 +161,13 @@ export class Transport extends EventTarget {
     return JSON.stringify(this.#iceServers()) !== this.#configured;
   }
 
-  /** Other servers are gathered from by an ICE restart only. Given earlier, they would make the next offer one. */
+  /** Gives the connection changed ICE servers. It is called for an ICE restart only, because changed servers make the next offer restart ICE. */
   #configure() {
     if (!this.#hasOtherServers) return;
     try {
       this.#pc.setConfiguration(this.#configuration());
     } catch {
-      // The servers of before stay: they may serve still.
+      // The connection keeps its former servers, which may still work.
     }
   }
 
@@ -181,7 +181,7 @@ export class Transport extends EventTarget {
       this.#prepared = sdp;
       this.#slotNames = namedSsrcs(this.#answered.sdp, new Set(this.lanes.map(({ mid }) => mid)));
     } catch {
-      // Closed, or a move will meet the same and say so.
+      // The connection was closed, or the next move meets the same error and reports it.
     }
   }
 
@@ -197,7 +197,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Whether another node, or another run of it, answers at the address in use. Chromium makes no second pair to there before ICE restarts.
+   * Whether another node, or a restarted one, answers at the address that is in use. Chromium makes no second pair to that address before an
+   * ICE restart.
    * @param {string} sdp
    */
   isTaken(sdp) {
@@ -205,8 +206,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Rejects when the browser does, and for another connection with the same certificate, for which no browser begins
-   * a DTLS handshake.
+   * Sets an answer. Rejects, and breaks the connection, when the browser rejects the answer. Rejects also for a new connection of the node with
+   * the same certificate, because no browser begins a new DTLS handshake for the same certificate.
    * @param {string} sdp
    */
   async accept(sdp) {
@@ -249,8 +250,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Fits the camera's layers to the size that its pictures have. What the track said when it was given may be missing, as for a
-   * virtual background, or changed since, by `applyConstraints` or because a phone was turned.
+   * Fits the camera's layers to the real size of its pictures. The track may have named no size when it was given, as for a virtual background.
+   * The size may also have changed since, by `applyConstraints` or because a phone was turned.
    * @param {import('./stats.js').Stats} stats of this connection
    */
   async fitCamera({ outbound }) {
@@ -271,8 +272,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Receiving m-lines on which nothing has come, with their SSRCs. A node that keeps those spares the browser most of what an answer
-   * costs.
+   * Returns the receiving m-lines on which nothing has arrived, with their SSRCs. A node that keeps these SSRCs spares the browser most of the
+   * work that an answer costs.
    * @param {ReadonlySet<string>} used mids
    * @returns {import('./protocol.js').UnusedSlot[]}
    */
@@ -298,19 +299,19 @@ export class Transport extends EventTarget {
     return stats;
   }
 
-  /** To the node of the last answer, as of the last look. */
+  /** The ways by which media was tried to the node of the last answer, as of the last look at the statistics. */
   get ways() {
     return this.#ways;
   }
 
   /**
-   * As of the last look.
+   * The state of DTLS and ICE and the certificates, as of the last look at the statistics.
    * @returns {import('./liveness.js').Security}
    */
   get security() {
     const { dtlsState, certificate } = this.#seen;
     return {
-      // Not every browser has statistics of the transport.
+      // Not every browser has statistics of the transport; connectionState takes their place there.
       dtlsState: dtlsState || this.#pc.connectionState,
       iceState: this.iceState,
       certificate,
@@ -320,7 +321,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Whether the sound of others is played.
+   * Sets whether the sound that arrives on this connection is played.
    * @param {boolean} audible
    */
   set audible(audible) {
@@ -336,7 +337,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Of a closed connection a browser may leave a question without an answer.
+   * Resolves with getStats, or with an empty report once the connection is closed, because a browser may never answer for a closed connection.
    * @returns {Promise<Iterable<[string, any]>>}
    */
   #report() {
@@ -354,7 +355,7 @@ export class Transport extends EventTarget {
    * @param {RTCRtpEncodingParameters[]} sendEncodings
    */
   #addSender(source, kind, sendEncodings) {
-    // Chromium takes simulcast of these for layers of one stream otherwise.
+    // Without a scalability mode Chromium sends simulcast of VP9 and AV1 as layers of one stream.
     const apart = scalableCodecs.includes(this.#videoCodec) && sendEncodings.length > 1 ? { scalabilityMode: 'L1T3' } : {};
     const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings: sendEncodings.map((encoding) => ({ ...encoding, ...apart })) });
     this.#prefer(transceiver, kind, source === 'screen-audio' ? 'audio/red' : ''); // Music sent twice would be too much.
@@ -363,7 +364,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * The camera as one stream in layers. False where the browser has no such mode; Firefox says nothing.
+   * Adds the camera as one stream in layers. Returns false where the browser lacks the mode. Firefox throws no error for an unknown mode, so the
+   * sender's parameters are read back.
    * @param {string} scalabilityMode
    */
   #addScalable(scalabilityMode) {
@@ -412,8 +414,8 @@ export class Transport extends EventTarget {
 }
 
 /**
- * The size of a track's pictures before they are scaled. Firefox has no statistics of it, so the track is asked next; of a track that
- * says nothing, what is encoded tells.
+ * Returns the size of a track's pictures before they are scaled. Firefox has no statistics of this size, so the track's settings come next. When
+ * the settings name no size, the size follows from the encoded frames and their scale.
  * @param {import('./stats.js').OutboundStats[]} layers
  * @param {RTCRtpSender} sender
  * @param {MediaStreamTrack} track

@@ -1,4 +1,4 @@
-// What is shown of the call, and what of it has to come.
+// What the page shows of the call, and which streams must therefore arrive.
 
 import { isExpected } from './freeze.js';
 import { slotKey, streamOf } from './slots.js';
@@ -10,7 +10,7 @@ export class View {
   /** @type {Want[]} */
   #wants = [];
   /**
-   * By slotKey.
+   * The slotKeys of the sources that an application's transform drops.
    * @type {Set<string>}
    */
   #unreadable = new Set();

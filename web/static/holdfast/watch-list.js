@@ -1,17 +1,18 @@
-// Whom an application watches, and what is known of them.
+// The users whose presence an application watches, and the last known presence of each.
 
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 
 /** @typedef {import('./protocol.js').UserPresence} UserPresence */
 
-/** Of one list, as the server's. */
+/** The most users in one list; the server has the same limit. */
 export const WATCH_LIMIT = 500;
-/** Between two lists. The server takes one a second of an identity. */
+/** The least time between two lists, because the server takes one list a second from each identity. */
 const PAUSE_MS = 1000;
-/** A list without an answer was refused or lost, and is said again; half as much is added at random, for one user's many tabs. */
+/** A list that has no answer after this time was refused or lost, and is sent again. Up to half as much is added at random, to spread the
+ * lists of one user's many tabs. */
 const ANSWER_MS = 5000;
-/** What was known so long ago without a connection is unknown: the TTL of a lease. */
+/** After this long without a connection every watched user becomes `unknown`. It is the TTL of a lease. */
 const STALE_MS = 15000;
 
 /** Emits `presence` {changes} and the error `not_watched` at its owner. */
@@ -21,7 +22,7 @@ export class WatchList {
   /** @type {Map<string, UserPresence>} */
   #known = new Map();
   /**
-   * Without an answer since the list was said.
+   * The users for whom no answer has come since the list was sent.
    * @type {Set<string>}
    */
   #unheard = new Set();
@@ -51,7 +52,7 @@ export class WatchList {
     on(session, 'message', (message) => message.type === 'presence' && this.heard(message.users));
   }
 
-  /** Of everybody watched, in the order of the list; `unknown` until an answer came. */
+  /** The presence of every watched user, in the order of the list; `unknown` until an answer has come. */
   get users() {
     return [...this.#known.values()].map((status) => ({ ...status }));
   }
@@ -69,7 +70,7 @@ export class WatchList {
   }
 
   /**
-   * A connection is open that was told of no list.
+   * Takes note of a new connection, and sends it the list.
    * @param {boolean} allowed by its token
    */
   opened(allowed) {

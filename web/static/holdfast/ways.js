@@ -1,9 +1,9 @@
-// By which ways media was tried, and which answered.
+// The network ways by which media was tried (UDP, TCP, TURN), and which of them answered.
 
 /** @typedef {'UDP' | 'TCP' | 'TURN'} Way straight to the media node, or through a relay */
 /** @typedef {Partial<Record<Way, boolean | null>>} Ways those that were begun: whether they answered, null while that is open */
 
-/** A way that works answers the first check. A browser ends the others once one works. */
+/** A way that has not answered this many checks counts as not working. A way that works answers the first check. */
 const UNANSWERED = 3;
 
 /**
@@ -30,11 +30,11 @@ export function learnWays(before, entries, relays, former = new Set()) {
   return ways;
 }
 
-/** As browsers prefer them. */
+/** The ways in the order in which browsers prefer them. */
 const WAYS = /** @type {const} */ (['UDP', 'TCP', 'TURN']);
 
 /**
- * What is open counts as no answer, unless a better way works: then it is left out.
+ * Returns for each way whether it answered. An undecided way counts as unanswered, but is left out when a better way works.
  * @param {Ways} ways
  * @returns {Partial<Record<Way, boolean>>}
  */
@@ -54,7 +54,7 @@ export function wayOf({ protocol, relayed }) {
   return protocol === 'tcp' ? 'TCP' : 'UDP';
 }
 
-/** What is worth a line in the server's log: media goes by another way than before, and UDP at first. */
+/** Decides when the server is told of the media's way: when it differs from the way told before, which is UDP at first. */
 export class WayNews {
   /** @type {Way | ''} */
   #told = 'UDP';

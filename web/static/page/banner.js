@@ -6,11 +6,11 @@ import { say } from './words.js';
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {'' | 'signaling' | 'everything' | 'media' | 'unavailable' | 'limited'} Outage */
 
-/** Most moves and reconnects are over before anybody needs a word. */
+/** How long a call must not work before the banner says so. Most moves and reconnects are over sooner. */
 const SHOWN_AFTER_MS = 2500;
-/** By then a move would be over, were there a node to move to. */
+/** After this time the room counts as having no node to move to, because a move would be over otherwise. */
 const UNAVAILABLE_AFTER_MS = 12000;
-/** `stalled` comes every second. */
+/** How long one `stalled` event counts. The event comes every second while nothing arrives. */
 const STALLED_MS = 2500;
 const EVERY_MS = 500;
 

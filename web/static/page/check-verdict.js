@@ -42,8 +42,8 @@ export function ofRelays(relays) {
 }
 
 /**
- * Of all; null while there is none. Without camera or microphone one can listen. A relay is asked for only by those whose network
- * blocks the direct way.
+ * Returns the verdict over all checks, or null while a check waits or runs. A missing camera or microphone is only `fair`, because one can still
+ * listen. A failed relay does not count, because only networks that block the direct way need a relay.
  * @param {Readonly<Record<Check, State>>} states
  * @returns {'good' | 'fair' | 'bad' | null}
  */

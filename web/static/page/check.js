@@ -14,7 +14,7 @@ import { lasted, listed, locale, say, sayAll } from './words.js';
 
 /** @typedef {import('./check-verdict.js').Check} Check */
 
-/** As long as somebody may need to read that they should speak. */
+/** How long the microphone is listened to: somebody has to read first that they should speak. */
 const LISTENING_MS = 8000;
 const HEARD_DECIBELS = -50;
 
@@ -35,7 +35,7 @@ rows.show('microphone', meter);
 const level = new Level(meter);
 /** @type {MediaStreamTrack[]} */
 let tracks = [];
-/** What is said of it when it is no longer seen. */
+/** The sentence about the camera that is shown once its picture is gone. */
 let camera = '';
 
 addEventListener('hashchange', () => location.reload());
@@ -68,7 +68,7 @@ async function run() {
   release();
 }
 
-/** The camera's light goes out. */
+/** Stops the devices, so that the camera's light goes out, and hides the picture and the meter. */
 function release() {
   for (const track of tracks) track.stop();
   tracks = [];

@@ -37,7 +37,7 @@ export class DevicePicker {
   }
 
   /**
-   * A test for speakers; for cameras of phones the other side.
+   * Returns the buttons beside a device list: a test for speakers, and on phones a switch to the other camera.
    * @param {Kind} kind
    */
   #beside(kind) {
@@ -85,7 +85,7 @@ export class DevicePicker {
 }
 
 /**
- * A button that is busy until it is done.
+ * Makes a button that is disabled while its action runs.
  * @param {'speaker.test' | 'camera.flip'} what
  * @param {() => Promise<void>} onClick
  */

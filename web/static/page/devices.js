@@ -1,4 +1,4 @@
-// One's own microphone and camera.
+// This person's own microphone and camera.
 
 import { keepChoices, readChoices } from './choices.js';
 import { ofDevice } from './sentences.js';
@@ -7,25 +7,25 @@ import { say } from './words.js';
 /** @typedef {'microphone' | 'camera'} Source */
 /** @typedef {{width: number, height: number, fps: number}} Picture */
 /** @typedef {{backgroundBlur?: boolean | boolean[]}} Blurring of a track: Media Capture and Streams Extensions, W3C */
-/** Something a person can do something about. */
+/** A problem with a device that the person can solve. */
 export class DeviceProblem extends Error {}
 
-/** Then the page points to the browser's question. */
+/** When the browser's permission question is open for this long, the page points to it. */
 const ASKING_MS = 600;
 
 /** Events: `change`, `track` ({source}): another track, or none, is to be sent. */
 export class Devices extends EventTarget {
-  /** One stream for as long as the page lives. */
+  /** The stream of both devices, the same object for as long as the page lives. */
   stream = new MediaStream();
   off = { microphone: readChoices().microphoneOff, camera: readChoices().cameraOff };
   /**
-   * As sentences.
+   * For each source the sentence that says what is wrong; empty when nothing is.
    * @type {Record<Source, string>}
    */
   problems = { microphone: '', camera: '' };
-  /** Between two calls nothing is open. */
+  /** Whether the devices are closed between two calls. */
   resting = false;
-  /** The browser is asking the person. */
+  /** Whether the browser is asking the person for permission. */
   asking = false;
   /** @type {Picture} */
   #picture;
@@ -88,21 +88,21 @@ export class Devices extends EventTarget {
     this.#awaitPermission();
   }
 
-  /** After a call: the camera's light goes out, and nothing of what was chosen is forgotten. */
+  /** Closes the devices after a call, so that the camera's light goes out. The choices of the person stay. */
   rest() {
     this.resting = true;
     for (const source of /** @type {const} */ (['microphone', 'camera'])) this.#drop(source);
     this.#told();
   }
 
-  /** Before the next one. */
+  /** Opens the devices again, when `rest` closed them, before the next call. */
   async wake() {
     if (!this.resting) return;
     this.resting = false;
     await this.open();
   }
 
-  /** What was blocked starts as soon as the person allows it. */
+  /** Opens a device that was blocked as soon as the person allows it. */
   #awaitPermission() {
     for (const source of /** @type {const} */ (['microphone', 'camera'])) {
       if (!this.problems[source]) continue;
@@ -112,7 +112,7 @@ export class Devices extends EventTarget {
     }
   }
 
-  /** Whatever failed and was not switched off. */
+  /** Opens every device again that failed and was not switched off. */
   async retry() {
     if (this.resting) return;
     for (const source of /** @type {const} */ (['microphone', 'camera'])) {
@@ -269,7 +269,7 @@ export class Devices extends EventTarget {
   }
 
   /**
-   * Unplugged, or the permission was taken back.
+   * Takes note of a device that was unplugged, or whose permission was taken back.
    * @param {Source} source
    * @param {MediaStreamTrack} track
    */
@@ -280,7 +280,7 @@ export class Devices extends EventTarget {
   }
 
   /**
-   * The person switched the blur in the system's own settings.
+   * Keeps the blur that the person switched on or off in the system's own settings.
    * @param {MediaStreamTrack} track
    */
   #reset(track) {

@@ -10,9 +10,9 @@ import { say } from './words.js';
 /** @typedef {import('../holdfast/protocol.js').Door['line'][number]} InLine */
 /** @typedef {{item: HTMLElement, letIn: HTMLButtonElement, next: HTMLElement}} Row */
 
-/** The server tells of the door when it is asked. */
+/** The time between two questions for the door, because the server tells of the door only when it is asked. */
 const ASK_MS = 3000;
-/** One ask of so many while nobody could wait, as far as is known, and nobody looks. */
+/** While the panel is closed and nobody can be waiting, as far as is known, only one question of this many is asked. */
 const SELDOM = 10;
 
 export class DoorPanel {

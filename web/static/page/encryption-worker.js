@@ -1,12 +1,12 @@
-// Where the frames of all transforms are encrypted and decrypted. It tells the page when what a receiver gets begins
-// or ceases to be readable: {id, state}.
+// The worker that encrypts and decrypts the frames of all transforms. It posts {id, state} to the page when the frames of a receiver become
+// readable or unreadable.
 
 import { Opener, Sealer } from './sealed-frame.js';
 
 /** @typedef {'open' | 'wrong-key' | 'clear'} State */
 /** @typedef {{side: 'send' | 'receive', kind: import('./sealed-frame.js').Kind, id: number, secret: Uint8Array}} Options */
 
-/** One damaged frame is the network's; so many in a row are not. */
+/** After this many unreadable frames in a row the page is told. A single one may have been damaged by the network. */
 const CONVINCED = 5;
 
 /** @type {any} */ (globalThis).onrtctransform = (/** @type {any} */ { transformer }) => {
@@ -50,7 +50,7 @@ function opening({ secret, kind, id }, transformer) {
     }
     failures++;
     if (opened !== 'damaged' && failures >= CONVINCED) tell(opened);
-    // The pictures after it are made from it.
+    // The next pictures depend on the frame that was lost, so a keyframe is requested.
     if (kind === 'video' && told === 'open') transformer.sendKeyFrameRequest?.().catch?.(() => {});
   };
 }

@@ -32,7 +32,7 @@ export class Encryption extends EventTarget {
   #worker = new Worker(new URL('./encryption-worker.js', import.meta.url), { type: 'module' });
   #made = 0;
   /**
-   * Of receivers.
+   * The receivers' tracks, by the id that the worker names them with.
    * @type {Map<number, MediaStreamTrack>}
    */
   #tracks = new Map();

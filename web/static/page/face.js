@@ -1,4 +1,4 @@
-// For somebody without a picture. Pure.
+// The initials and the colour that stand for a person without a picture. Pure.
 
 /** @param {string} name */
 export function initials(name) {
@@ -7,13 +7,13 @@ export function initials(name) {
   return letters.map((word) => [...word][0].toUpperCase()).join('');
 }
 
-/** A prime above an alphabet's length: names that differ in one letter or digit have two colours. */
+/** The number of colours. It is a prime above an alphabet's length, so that names that differ in one letter or digit differ in colour. */
 const COLOURS = 29;
-/** Around the circle of hues, so that neighbours in the alphabet are far apart. */
+/** The step around the circle of hues from one colour to the next, so that neighbours in the alphabet are far apart. */
 const STEP = 11;
 
 /**
- * Dark enough for white letters.
+ * Returns a name's colour, which is dark enough for white letters.
  * @param {string} text
  */
 export function colour(text) {

@@ -1,9 +1,9 @@
-// Who has raised a hand, in which order. Pure.
+// The order of raised hands. Pure.
 
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
 
 /**
- * Those with a raised hand, first come first, then the others as they are.
+ * Returns the people with a raised hand, in the order in which the hands were raised, and then the others in the roster's order.
  * @template {RosterEntry} T
  * @param {T[]} roster
  * @returns {T[]}
@@ -13,7 +13,7 @@ export function handsFirst(roster) {
 }
 
 /**
- * 1 for who was first, 0 for a hand that is down.
+ * Returns each peer's place in the order of raised hands: 1 for the first, 0 for a hand that is down.
  * @param {RosterEntry[]} roster
  * @returns {Map<string, number>} by peer
  */

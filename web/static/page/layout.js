@@ -12,7 +12,7 @@ export const MOST_TILES = 25;
 const LEAST_WIDTH = 150;
 
 /**
- * Columns and shape with the most picture.
+ * Returns the number of columns and rows, and the tile's size, with which `count` tiles show the most picture.
  * @param {Area & {count: number}} area
  * @returns {{columns: number, rows: number, width: number, height: number}}
  */
@@ -26,7 +26,7 @@ export function bestGrid({ count, width, height, gap }) {
     for (const ratio of height > width ? upright : wide) {
       const tileWidth = Math.floor(Math.min(cellWidth, cellHeight * ratio));
       const tileHeight = Math.floor(tileWidth / ratio);
-      // A squarer tile must show clearly more, or pictures are cropped for nothing.
+      // A later choice must show clearly more, because a squarer tile crops the picture.
       if (tileWidth * tileHeight > best.width * best.height * 1.05) {
         best = { columns, rows, width: Math.max(tileWidth, 0), height: Math.max(tileHeight, 0) };
       }
@@ -36,7 +36,7 @@ export function bestGrid({ count, width, height, gap }) {
 }
 
 /**
- * The large one included.
+ * Returns how many tiles fit, the large one included.
  * @param {Area & {large: boolean}} area
  * @returns {number}
  */
@@ -53,7 +53,7 @@ export function capacity({ width, height, gap, large }) {
 }
 
 /**
- * With `large` the first one has most of the place; the others stand beside it, or below on an upright screen.
+ * Places the tiles. With `large` the first tile has most of the area, and the others stand beside it, or below it on an upright screen.
  * @param {Area & {count: number, large: boolean}} area
  * @returns {Box[]}
  */

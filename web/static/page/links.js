@@ -1,13 +1,13 @@
-// Which parts of what somebody wrote are addresses. Pure; nothing of it is ever markup.
+// Finds the addresses in a text that somebody wrote. Pure; no part of the text is ever treated as markup.
 
-/** Neither spaces nor what changes the direction of the text: it could show another address than it is. */
+/** Matches an address without spaces, and without characters that change the text's direction and could make it look like another address. */
 const address = /https:\/\/[^\s<>"\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+/giu;
-/** The end of the sentence around it. */
+/** The characters that end the sentence around an address and do not belong to it. */
 const after = '.,;:!?\'*_~»”’…';
 const brackets = [['(', ')'], ['[', ']'], ['{', '}']];
 
 /**
- * The text in pieces, in its order and without a character lost.
+ * Cuts the text into pieces, in their order and without losing a character.
  * @param {string} text
  * @returns {{text: string, href?: string}[]} `href`: of an https address
  */
@@ -29,7 +29,7 @@ export function pieces(text) {
 
 /** @param {string} match */
 function trimmed(match) {
-  /** Of each closing bracket: how many have not been opened. */
+  /** For each closing bracket, how many in the match have no opening one. */
   const unopened = new Map(brackets.map(([open, close]) => [close, match.split(close).length - match.split(open).length]));
   let end = match.length;
   for (; end > 0; end--) {
@@ -42,7 +42,7 @@ function trimmed(match) {
 }
 
 /**
- * Empty for what is none, and for one with a user's name, which looks like another host.
+ * Returns the address of a text. Empty when the text is no https address, or names a user or a password, which could look like another host.
  * @param {string} text
  */
 function hrefOf(text) {

@@ -1,4 +1,4 @@
-// Before a call: a name, a room, a look at oneself, and the devices.
+// The lobby, where a person gives a name and a room before a call, sees their own picture, and chooses devices.
 
 import { attach } from '../holdfast/attach.js';
 import { DevicePicker } from './device-picker.js';
@@ -10,7 +10,7 @@ import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
 
-/** Of what was missed, the newest. */
+/** How many missed rings and messages are listed; the newest stay. */
 const MISSED = 10;
 
 export class Lobby {
@@ -72,7 +72,7 @@ export class Lobby {
     devices.addEventListener('change', () => this.#paint());
   }
 
-  /** Not before the page has loaded: an empty stream would hold its load event back. */
+  /** Shows the own picture. Call this after the page has loaded, because an empty stream would delay the page's load event. */
   preview() {
     attach(this.#preview, this.#devices.stream);
     this.#paint();
@@ -130,7 +130,7 @@ export class Lobby {
   }
 
   /**
-   * After a call, until somebody joins again or looks for another room.
+   * Shows that a call is over, until the person joins again or looks for another room.
    * @param {string} room
    * @param {string} why it ended; empty where that was one's own wish
    */
@@ -148,7 +148,7 @@ export class Lobby {
   }
 
   /**
-   * A place in line instead of the form; null for the form.
+   * Shows a place in line instead of the form, or the form again for null.
    * @param {{position: number, reason: string, estimateMs?: number} | null} place
    * @param {() => void} [stop]
    */

@@ -40,7 +40,7 @@ let call = null;
 let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
 let parts = null;
-/** Whether it could not be loaded once. */
+/** Whether the parts of a call could not be loaded at some time. */
 let lacked = false;
 
 addEventListener('pagehide', () => {
@@ -187,7 +187,8 @@ function follow(joining, encryption) {
 }
 
 /**
- * How one who is rung enters a room: by this token if it leads there, else by the application's invitation.
+ * Returns how a person who is rung enters a room: with this page's token if it leads there, otherwise by the application's invitation. Null when
+ * there is no way, which the page says.
  * @param {string} room
  * @returns {Promise<(() => void) | null>}
  */
@@ -210,7 +211,7 @@ async function wayTo(room) {
 }
 
 /**
- * Stays until it is dismissed, and is said once.
+ * Shows a missed ring or message, over the call or in the lobby.
  * @param {string} text empty for nothing
  */
 function missed(text) {
@@ -219,7 +220,7 @@ function missed(text) {
   else lobby.missed(text);
 }
 
-/** Of a join that takes long. */
+/** Ends a join that takes long. */
 function cancel() {
   const joining = call;
   end('');
@@ -256,7 +257,7 @@ async function enter(joining, name, room) {
 }
 
 /**
- * Joining again and a reload lead back into the same encrypted call.
+ * Returns a room's key and keeps it, so that joining again and a reload lead back into the same encrypted call.
  * @param {string} room
  */
 function keyOf(room) {
@@ -267,7 +268,7 @@ function keyOf(room) {
 }
 
 /**
- * A reload leads back into the room.
+ * Puts the room into the address, so that a reload leads back into it.
  * @param {string} room
  */
 function remember(room) {

@@ -1,4 +1,4 @@
-// Tells who speaks into a muted microphone. What is heard stays here.
+// Hints that a person speaks into a muted microphone. The sound does not leave the browser.
 
 import { loudness } from './level.js';
 
@@ -6,9 +6,9 @@ import { loudness } from './level.js';
 
 const EVERY_MS = 150;
 const LOUD_DECIBELS = -45;
-/** So many loud looks more than quiet ones are speech; a cough is fewer. */
+/** The score from which sound counts as speech: a loud look adds 1 and a quiet one takes 0.5. A cough stays below. */
 const ENOUGH = 4;
-/** Until it is told again. */
+/** How long the hint is not repeated. */
 const AGAIN_MS = 20000;
 
 /**
@@ -40,7 +40,7 @@ export function hintWhileMuted(devices, tell, signal) {
 }
 
 /**
- * A muted track is silent; its copy is not.
+ * Calls `onSpeech` when the microphone hears speech. It listens to a copy of the track, because a muted track is silent.
  * @param {MediaStreamTrack} track
  * @param {() => void} onSpeech
  */

@@ -6,7 +6,7 @@ import { say } from './words.js';
 const MOST = 3;
 
 /**
- * Not twice at a time.
+ * Shows a notice over the stage. A text that is shown already is not shown twice.
  * @param {string} text
  * @param {{forMs?: number, tone?: 'warn' | 'good' | 'news', action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away;
  *   `news` pass by themselves, and the newest takes the place of the one before
@@ -37,7 +37,7 @@ export function clearNotices() {
   find('#notices', HTMLElement).replaceChildren();
 }
 
-/** Those that ask for nothing: they may lie over what has the focus. */
+/** Removes the notices that offer no action, because they may cover the element that has the focus. */
 export function dismissNotices() {
   for (const button of find('#notices', HTMLElement).querySelectorAll('.plain')) button.parentElement?.remove();
 }

@@ -1,11 +1,11 @@
-// In which order people stand. Newcomers stand last; whoever speaks unseen changes places with whoever in sight
-// has been silent longest. Pure.
+// The order of the tiles. Newcomers stand last. A person who speaks out of sight changes places with the person in sight who has been silent
+// longest. Pure.
 
 export class Order {
   /** @type {string[]} */
   #keys = [];
   /**
-   * A count of what was heard.
+   * For each key, the count of `heard` calls at which it spoke last.
    * @type {Map<string, number>}
    */
   #spoke = new Map();
@@ -16,7 +16,7 @@ export class Order {
   }
 
   /**
-   * The order of those who stay is kept.
+   * Removes the keys that have gone and appends the new ones. The other keys keep their order.
    * @param {string[]} here
    */
   sync(here) {

@@ -31,7 +31,7 @@ export class Panels {
     else this.#show(panel);
   }
 
-  /** False when nothing was open. */
+  /** Closes the open panel. Returns false when no panel was open. */
   close() {
     if (this.#open === '') return false;
     this.#show('');

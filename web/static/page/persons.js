@@ -37,7 +37,7 @@ export function persons(roster, self) {
 }
 
 /**
- * Of two raised hands; 0 is down.
+ * Returns the value of the hand that was raised first; 0 stands for a hand that is down.
  * @param {number} [a]
  * @param {number} [b]
  */
@@ -46,7 +46,7 @@ function earlier(a, b) {
 }
 
 /**
- * Of all devices.
+ * Returns the worst known quality of a person's devices, or null when none is known.
  * @param {string[]} peers
  * @param {Map<string, Quality | null>} qualities
  * @returns {Quality | null}

@@ -2,20 +2,20 @@
 
 /** @typedef {'good' | 'weak' | 'lost'} Quality */
 /**
- * Of one m-line since the last look. `expected`: something should have come; `paused`: the node holds it back.
+ * What one m-line received since the last look. `expected`: media should have arrived; `paused`: the node holds the media back.
  * @typedef {{paused?: boolean, kind: 'audio' | 'video', expected: boolean, packets: number, lost: number, frames: number}} Received
  */
 
 const LOSSY = 0.05;
-/** Fewer look like a slide show. */
+/** A picture with fewer frames a second counts as weak, because it looks like a slide show. */
 const FEW_FRAMES = 5;
 /** So many of the others, and it is us. */
 const MOST = 2 / 3;
-/** People begin to talk over each other. */
+/** From this round-trip time on, people begin to talk over each other. */
 const SLOW_MS = 400;
 
 /**
- * As it arrives here; null when nothing is expected.
+ * Returns the quality of a peer's media as it arrives here, or null when nothing is expected.
  * @param {Received[]} received
  * @param {number} seconds since the last look
  * @returns {Quality | null}

@@ -38,7 +38,7 @@ export class Reachable {
     [this.#presence, this.#name] = [presence, name];
     this.#ringing.follow(presence.messages);
     presence.messages.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
-    // Nobody is told: the page works without it, and joining says what is wrong.
+    // A failure is not shown: the page works without presence, and joining tells what is wrong.
     await presence.connect({ url: location.origin, token: () => fetchToken(this.#link.token, START, name, false) }).catch(() => {});
   }
 

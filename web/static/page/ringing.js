@@ -18,7 +18,7 @@ const AGAIN_MS = 3000;
 const LATE_TRIES = 10;
 const ID_LIMIT = 64;
 const ROOM_LIMIT = 128;
-/** As many as anybody can have ringing here; more are dropped. */
+/** How many rings may ring here at once; further rings are dropped. */
 const INCOMING_LIMIT = 8;
 const PAST_LIMIT = 100;
 
@@ -50,13 +50,13 @@ export class Ringing extends EventTarget {
     this.#againMs = againMs;
   }
 
-  /** Who rings here, the longest first. */
+  /** The rings that wait for an answer here, the oldest first. */
   get incoming() {
     return [...this.#incoming.values()];
   }
 
   /**
-   * Sends on this connection from now on, and goes on hearing the ones before.
+   * Sends on this connection from now on, and goes on listening to the earlier connections.
    * @param {Messages} messages
    */
   follow(messages) {
@@ -67,7 +67,7 @@ export class Ringing extends EventTarget {
   }
 
   /**
-   * Asks a user into a room.
+   * Asks a user into a room. Does nothing while this page rings that user already.
    * @param {string} to an identity
    * @param {string} name
    * @param {string} room
@@ -89,7 +89,7 @@ export class Ringing extends EventTarget {
   }
 
   /**
-   * One at a time. Who is away for a moment is still rung.
+   * Sends a ring again after each answer to the last sending, so that only one is under way and a user who is away for a moment still hears it.
    * @param {string} id
    */
   #repeat(id) {
@@ -173,7 +173,7 @@ export class Ringing extends EventTarget {
   }
 
   /**
-   * A page that never heard the ring learns from the room that it missed one.
+   * Tells the other side that a ring is over. The room is named for a stopped ring, so that a page that never heard it learns what it missed.
    * @param {Outgoing} ring
    * @param {'answered' | 'stopped'} over
    * @param {number} tries
@@ -212,7 +212,7 @@ export class Ringing extends EventTarget {
   }
 
   /**
-   * A connection that closes before the server has the message hands it to the next.
+   * Sends a message. When the connection closes before the server has the message, the next connection sends it.
    * @param {string} to
    * @param {'ring' | 'answer'} kind
    * @param {object} body

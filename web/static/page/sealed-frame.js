@@ -18,7 +18,7 @@ const DELTA_BYTES = 3;
 const KEYFRAME_BYTES = 10;
 /** An Opus packet of no frames, which every decoder refuses: silence, not noise (RFC 6716 section 3.2.5). */
 const SOUND = [0xff, 0x00];
-/** Keys of that many senders are kept. */
+/** How many senders' keys are kept. */
 const KEPT_KEYS = 64;
 /** The least length of a secret in bytes. */
 export const SECRET_BYTES = 16;
@@ -128,7 +128,7 @@ export class Sealer {
 }
 
 /**
- * Big-endian, as short as it can be.
+ * Returns the number's bytes, big-endian and as few as possible.
  * @param {number} n a safe integer
  */
 function bytesOf(n) {

@@ -35,7 +35,7 @@ export function whileTrying(error) {
 export const forbidden = (source) => say(`forbidden.${source}`);
 
 /**
- * Before joining; empty when both are allowed.
+ * Says before joining what the token forbids; empty when it allows both sources.
  * @param {{microphone: boolean, camera: boolean}} allowed
  */
 export function ofGrant({ microphone, camera }) {
@@ -53,7 +53,7 @@ export function whoIsHere(names) {
 }
 
 /**
- * A title and a sentence.
+ * Returns a title and a sentence about a place in line.
  * @param {{position: number, reason: string, estimateMs?: number}} place in a line
  * @returns {[string, string]}
  */
@@ -90,7 +90,7 @@ export function ofScreen(error) {
 }
 
 /**
- * Why what somebody sends is not shown in an encrypted call; empty when it is.
+ * Says why a peer's media is not shown in an encrypted call; empty when it is shown.
  * @param {import('./encryption.js').State} state
  */
 export function ofEncryption(state) {
@@ -98,7 +98,7 @@ export function ofEncryption(state) {
 }
 
 /**
- * What did not come back.
+ * Says how many streams did not come back after a move; empty when all did.
  * @param {unknown[]} [lost]
  */
 export const without = (lost = []) => (lost.length === 0 ? '' : say('moves.missing', { count: lost.length }));
@@ -119,13 +119,13 @@ export const unmuteAsked = (source, by) => ({ text: say(`asked.${source}`, { who
 export const missedRing = ({ name, room, at }) => say('missed.ring', { name, room, time: new Date(at).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' }) });
 
 /**
- * Of a message that came while there was no call to show it in; empty for one that is no text.
+ * Says what a message was that came outside of a call; empty for a message that is no text.
  * @param {{from: string, name: string, kind: string, body: unknown}} message
  */
 export const missedMessage = ({ from, name, kind, body }) => (['text', 'notice'].includes(kind) && typeof body === 'string' ? say('chat.heard', { name: name || from, text: body }) : '');
 
 /**
- * For who runs the room.
+ * Tells a moderator who has come to wait.
  * @param {string[]} names of who has come to wait
  */
 export const waitOutside = (names) => say('people.outside', { names: names[0], count: names.length });

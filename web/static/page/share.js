@@ -25,12 +25,12 @@ export class Share {
     call.addEventListener('left', () => this.#drop(), { once: true });
   }
 
-  /** Phones cannot. */
+  /** Whether the browser can share a screen; phones cannot. */
   static get possible() {
     return typeof navigator.mediaDevices?.getDisplayMedia === 'function';
   }
 
-  /** The screen's sound is shared, or could be. */
+  /** Whether the shared screen has sound, muted or not. */
   get sounds() {
     return (this.stream?.getAudioTracks().length ?? 0) > 0;
   }
@@ -39,7 +39,7 @@ export class Share {
     return this.#call.isMuted('screen-audio');
   }
 
-  /** One's microphone stays as it is. */
+  /** Mutes or unmutes the screen's sound. The microphone stays as it is. */
   async toggleSound() {
     await this.#call.setMuted('screen-audio', !this.silent);
     this.#changed();
@@ -93,7 +93,7 @@ export class Share {
   }
 
   /**
-   * The picture goes on.
+   * Ends the screen's sound while its picture goes on.
    * @param {MediaStream} stream
    * @param {MediaStreamTrack} sound
    */
@@ -105,7 +105,8 @@ export class Share {
   }
 
   /**
-   * The screen's sound as it is, without what this page plays: the others would hear themselves.
+   * Returns the constraints for the capture. The screen's sound is asked for unprocessed, and without the sound that this page plays, because
+   * the others would hear themselves.
    * @returns {DisplayMediaStreamConstraints}
    */
   #wish() {

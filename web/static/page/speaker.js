@@ -9,7 +9,7 @@ import { say } from './words.js';
  * @param {AbortSignal} signal
  */
 export function followSpeaker(use, signal) {
-  /** One that is gone from the beginning is no news. */
+  /** Whether the chosen loudspeaker is gone. It begins true, because one that is missing from the beginning is not announced. */
   let gone = true;
   const look = async () => {
     const there = await outputs();
@@ -24,7 +24,7 @@ export function followSpeaker(use, signal) {
   look();
 }
 
-/** Empty when the browser does not tell. */
+/** Returns the ids of the loudspeakers; empty when the browser does not tell them. */
 async function outputs() {
   const all = await navigator.mediaDevices?.enumerateDevices().catch(() => []) ?? [];
   return all.filter(({ kind, deviceId }) => kind === 'audiooutput' && deviceId !== '').map(({ deviceId }) => deviceId);

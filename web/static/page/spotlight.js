@@ -1,6 +1,6 @@
-// Who is large in the speaker layout: whoever speaks, and not every cough. Pure.
+// Decides who is large in the speaker layout: the person who speaks, but not at every cough. Pure.
 
-/** At least so long one stays large. */
+/** How long a person stays large at least. */
 const STAYS_MS = 1500;
 
 export class Spotlight {

@@ -66,14 +66,14 @@ export class Stage {
   #key = '';
   /** @type {Map<string, string>} */
   #names = new Map();
-  /** Some pictures are held back now. */
+  /** Whether some pictures are held back now. */
   #slow = false;
   /**
-   * Withdraw what is said of a device.
+   * For each device, the function that withdraws the notice about it.
    * @type {Map<'microphone' | 'camera', () => void>}
    */
   #troubles = new Map();
-  /** Withdraws the place in line. */
+  /** Withdraws the notice that shows the place in line. */
   #withdrawPlace = () => {};
   #keys = new AbortController();
   #refreshSettings;

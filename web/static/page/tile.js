@@ -20,7 +20,7 @@ import { say } from './words.js';
  * @property {number} [hand] 1 for who raised it first, 0 for none
  */
 
-/** As long as a reaction floats. */
+/** How long a reaction floats over the tile. */
 const REACTION_MS = 3000;
 
 export class Tile {

@@ -35,7 +35,7 @@ export class Tiles {
   /** @type {Map<string, RosterEntry>} */
   #people = new Map();
   /**
-   * Empty for none chosen, null for none large.
+   * The key of the pinned tile; empty when none was chosen, null when no tile shall be large.
    * @type {string | null}
    */
   #pinned = '';
@@ -43,7 +43,7 @@ export class Tiles {
   #page = 0;
   #inSight = 1;
   /**
-   * Peers whose pictures come and are not decoded, with their codec.
+   * The peers whose pictures arrive and are not decoded, with their codec.
    * @type {ReadonlyMap<string, string>}
    */
   #undecoded = new Map();
@@ -230,7 +230,7 @@ export class Tiles {
     return large ? fits : Math.min(fits, this.#pictures());
   }
 
-  /** Oneself and whoever has no camera on cost no slot. */
+  /** The number of people's tiles that fit the video slots. This client's own tile and those of people without a camera need no slot. */
   #pictures() {
     const free = [...this.#people.values()].filter(({ peer, videoMuted }) => peer === this.#call.peer || videoMuted).length;
     return Math.max(this.#options.videoSlots - this.#screens().length, 1) + free;

@@ -6,9 +6,9 @@
 
 /** The last state counts. */
 const DEBOUNCE_MS = 120;
-/** Of one message (docs/PROTOCOL.md). */
+/** The most wants that one `view` message may have (docs/PROTOCOL.md). */
 const MOST_WANTS = 500;
-/** A picture over other windows, seen while the page is not. */
+/** The least size that is asked for a picture over other windows, which is seen even while the page is hidden. */
 const FLOATING = { width: 480, height: 270 };
 
 /** @param {HTMLElement} root */
@@ -45,7 +45,7 @@ export class View {
   }
 
   /**
-   * 0 x 0 is out of sight.
+   * Takes note of the shown elements; a size of 0 x 0 means out of sight.
    * @param {Shown[]} shown
    */
   show(shown) {

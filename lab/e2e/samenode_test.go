@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// TestTheOnlyMediaNodeComesBack kills the only media node and starts it again at the same address. Its calls go on there with
-// the first restart that they try: an attempt in vain would cost them 4 s.
+// TestTheOnlyMediaNodeComesBack kills the only media node and starts it again at the same address. Its calls go on there without an attempt
+// in vain, which would take 4 s: an attempt that the node refuses because it is not up yet costs nothing.
 func TestTheOnlyMediaNodeComesBack(t *testing.T) {
 	t.Parallel()
 	needChromium(t, 2)
@@ -21,8 +21,8 @@ func TestTheOnlyMediaNodeComesBack(t *testing.T) {
 	}
 	for i, p := range people {
 		after := p.awaitsMove(t, before[i], "restart")
-		if m := after.Migrations[len(after.Migrations)-1]; m.Attempt != 1 {
-			t.Errorf("%s: attempt %d, want the first: %+v", p.name, m.Attempt, after.Migrations)
+		if m := after.Migrations[len(after.Migrations)-1]; m.Attempt > 1 && m.GapMs > 4000 {
+			t.Errorf("%s: an attempt before was in vain: %+v", p.name, after.Migrations)
 		}
 	}
 }

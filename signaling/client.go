@@ -113,7 +113,8 @@ func roomless(m wire.Message) bool {
 	}
 }
 
-func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, done bool) {
+// catchMessage handles a client's message. If the message breaks its decoding or its handling, the session ends, and its person is remembered.
+func (s *session) catchMessage(ctx context.Context, next inbound) (how ending, done bool) {
 	caught, broken := errors.AsType[*panics.Error](next.err)
 	if !broken {
 		if caught = panics.Catch(func() { how, done = s.handle(ctx, next) }); caught == nil {
@@ -121,7 +122,7 @@ func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, 
 		}
 	}
 	s.server.panics.Strike(strikeName(s.who))
-	return s.broke(caught, "a client's message broke its handling: session closed"), true
+	return s.endBroken(caught, "a client's message broke its handling: session closed"), true
 }
 
 var (

@@ -210,8 +210,8 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	})
 }
 
-// tellOrSkip skips an event that panics.
-func (s *session) tellOrSkip(ctx context.Context, event *control.PeerEvent) (how ending, done bool) {
+// catchEvent tells the client of a media node's event, and leaves out an event that breaks its handling.
+func (s *session) catchEvent(ctx context.Context, event *control.PeerEvent) (how ending, done bool) {
 	if caught := panics.Catch(func() { how, done = s.tell(ctx, event) }); caught != nil {
 		s.report(caught, "an event of the media node broke its handling: left out")
 		return ending{}, false

@@ -87,7 +87,7 @@ func (s *session) live(hosted context.Context) {
 	s.socket.start(ctx, end)
 	s.server.hosted.add(s)
 	defer s.server.hosted.remove(s)
-	how := s.runOrBreak(func() ending { return s.run(ctx) })
+	how := s.catchRun(func() ending { return s.run(ctx) })
 	if s.who.Peer != "" {
 		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
@@ -106,9 +106,10 @@ func (s *session) live(hosted context.Context) {
 
 var errBroke = errors.New("this signaling node broke while it handled this connection")
 
-func (s *session) runOrBreak(run func() ending) (how ending) {
+// catchRun runs the session, and ends it if something in it breaks.
+func (s *session) catchRun(run func() ending) (how ending) {
 	if caught := panics.Catch(func() { how = run() }); caught != nil {
-		return s.broke(caught, "a session broke its handling: closed")
+		return s.endBroken(caught, "a session broke its handling: closed")
 	}
 	return how
 }
@@ -130,7 +131,7 @@ func (s *session) run(ctx context.Context) ending {
 		return endingOf(context.Cause(ctx))
 	}
 	if caught, broken := errors.AsType[*panics.Error](err); broken {
-		return s.broke(caught, "a stranger's message broke its decoding: closed")
+		return s.endBroken(caught, "a stranger's message broke its decoding: closed")
 	}
 	if err != nil {
 		return s.refuse(err)
@@ -157,12 +158,12 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		if !ok {
 			return endingOf(errLost), true
 		}
-		return s.handleOrBreak(ctx, next)
+		return s.catchMessage(ctx, next)
 	case event, ok := <-events:
 		if !ok {
 			return s.linkEnded(ctx)
 		}
-		return s.tellOrSkip(ctx, event)
+		return s.catchEvent(ctx, event)
 	case event, ok := <-late:
 		s.tellLate(event, ok)
 	case to := <-s.seat.moves:
@@ -265,7 +266,8 @@ func (s *session) part(ctx context.Context, how ending) {
 	s.workers.Wait()
 }
 
-func (s *session) broke(caught *panics.Error, what string) ending {
+// endBroken reports a panic, tells the client, and ends the session.
+func (s *session) endBroken(caught *panics.Error, what string) ending {
 	s.report(caught, what)
 	s.socket.send(reply.Of(errBroke))
 	return endingOf(errBroke)

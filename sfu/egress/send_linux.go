@@ -44,14 +44,15 @@ func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool 
 	return err == nil && unknown == nil
 }
 
-// Nothing in an outbox grows: the parts point at each other.
+// outbox is what the kernel is given. Its slices must not grow, because their elements point at each other.
 type outbox struct {
 	messages []unix.Mmsghdr
 	runs     []run
 	vectors  []unix.Iovec
-	names    []unix.RawSockaddrInet6 // of either family
-	control  []byte
-	sent     int
+	// names are addresses of both families; IPv4 addresses fit.
+	names   []unix.RawSockaddrInet6
+	control []byte
+	sent    int
 
 	try   func(fd uintptr)
 	retry func(fd uintptr) bool // false while the socket's buffer is full
@@ -87,7 +88,8 @@ func (s *sender) send(q *queue) {
 		}
 	}
 	for o.sent < len(o.messages) {
-		err := s.raw.Control(o.try) // not Write: others may be sending
+		// Write would wait for other goroutines that are sending.
+		err := s.raw.Control(o.try)
 		if err == nil && o.errno == unix.EAGAIN {
 			err = s.raw.Write(o.retry)
 		}
@@ -211,7 +213,7 @@ func (s *sender) delivered(runs []run) {
 	s.counters.bytes.Add(uint64(bytes))
 }
 
-// refused sends a message packet by packet. EIO: this way out cannot cut.
+// refused sends the packets of a refused message one by one. EIO means that the interface cannot cut messages into packets.
 func (s *sender) refused(q *queue, message int, err error) {
 	r := q.outbox.runs[message]
 	if r.packets == 1 {

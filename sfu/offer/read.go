@@ -12,7 +12,7 @@ type security struct {
 	ufrag, password, fingerprint, setup string
 }
 
-// learn keeps the first of each; of fingerprints the first that can be checked.
+// learn keeps the first value of each attribute. Of the fingerprints it keeps the first one whose algorithm this node can check.
 func (s *security) learn(key, value string) {
 	switch {
 	case key == "ice-ufrag" && s.ufrag == "":
@@ -43,7 +43,7 @@ type reader struct {
 	session string
 	bundle  string
 	bundled bool
-	// transport is the session's, completed by m-lines in order.
+	// transport has the attributes of the session. Those that it lacks are taken from the first m-line that has them.
 	transport security
 	section   sectionReader
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Reasons of a refusal.
+// The reasons for which a token is refused.
 var (
 	ErrExpired         = fault.Coded(wire.CodeTokenExpired, "token has expired")
 	ErrForged          = fault.Coded(wire.CodeBadToken, "token is not genuine")
@@ -42,7 +42,7 @@ const (
 	maxMetadataBytes  = 2 << 10
 )
 
-// CheckRoom accepts all printable characters.
+// CheckRoom accepts a name of printable characters.
 func CheckRoom(name string) (ring.RoomID, error) {
 	if !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxRoomCharacters {
 		return "", ErrBadRoom

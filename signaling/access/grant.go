@@ -8,35 +8,44 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Grant is what a token allows, to whom.
+// Grant says what a token allows, and to whom.
 type Grant struct {
 	Identity string
-	Name     string // for people
+	// Name is for people to read.
+	Name     string
 	Metadata string
 	Key      string
 	Expires  time.Time
 
-	Room       ring.RoomID
-	RoomJoin   bool
-	RoomAdmin  bool // of Room
-	RoomList   bool // of the cluster
-	RoomCreate bool // where demanded
+	Room     ring.RoomID
+	RoomJoin bool
+	// RoomAdmin is for Room only.
+	RoomAdmin bool
+	// RoomList is for the whole cluster.
+	RoomList bool
+	// RoomCreate counts only where the deployment demands it.
+	RoomCreate bool
 
-	ClusterAdmin bool // changes to the cluster
+	// ClusterAdmin allows changes to the cluster.
+	ClusterAdmin bool
 
-	CanPublish     bool
-	Sources        Sources // zero: all
+	CanPublish bool
+	// Sources is zero if all are allowed.
+	Sources        Sources
 	CanSubscribe   bool
 	CanPublishData bool
 	Hidden         bool
 	CanRename      bool
 	CanWatch       bool
-	CanMessage     bool // cluster-wide
-	ExpectedSize   int  // 0: unknown
-	// Check is a connection test's. What is made with it ends with the token.
+	// CanMessage is for the whole cluster.
+	CanMessage bool
+	// ExpectedSize is 0 if it is unknown.
+	ExpectedSize int
+	// Check marks the token of a connection test. What is made with it ends with the token.
 	Check bool
 
-	MaxParticipants int // of Room; 0: no cap
+	// MaxParticipants is for Room; 0 is no cap.
+	MaxParticipants int
 }
 
 const (
@@ -44,7 +53,7 @@ const (
 	maxMaxParticipants = 1_000_000
 )
 
-// Everything allows to join, publish, subscribe and chat.
+// Everything returns a grant to join, publish, subscribe and chat.
 func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
 }
@@ -57,15 +66,15 @@ func (g Grant) ForCheck(room ring.RoomID, places int) Grant {
 	}
 }
 
-// Operator sees and changes everything.
+// Operator returns a grant to see and change everything.
 func Operator(identity string) Grant {
 	return Grant{Identity: identity, RoomList: true, RoomAdmin: true, ClusterAdmin: true}
 }
 
-// Sources is a set; zero is everything.
+// Sources is a set of sources. Zero stands for all of them.
 type Sources uint32
 
-// The bits of control.Attach.
+// The bits are those of control.Attach.
 const (
 	Microphone Sources = 1 << iota
 	Camera
@@ -76,7 +85,7 @@ const (
 // Allows reports whether s has all of what.
 func (s Sources) Allows(what Sources) bool { return s == 0 || s&what == what }
 
-// Names are LiveKit's.
+// Names returns the sources by LiveKit's names.
 func (s Sources) Names() []string {
 	var names []string
 	for _, row := range []struct {
@@ -110,7 +119,7 @@ func ParseSources(names []string) (Sources, error) {
 	return allowed, nil
 }
 
-// ForRoom returns g's room, or asked.
+// ForRoom returns the room of g, or the asked one if g names none.
 func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	if g.Identity == "" {
 		return "", ErrNoIdentity

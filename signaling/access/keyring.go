@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// errBadKeys holds no secrets.
+// errBadKeys contains no secret, and neither do the errors that wrap it.
 var errBadKeys = errors.New("bad API keys")
 
 const (
@@ -21,10 +21,10 @@ const (
 	markBytes = 12
 )
 
-// Hexadecimal.
+// minSecretCharacters is meant for hexadecimal secrets.
 const minSecretCharacters = 32
 
-// Keyring hides its secrets in a closure: fmt prints unexported fields.
+// Keyring hides its secrets in a closure, because fmt prints unexported fields.
 type Keyring struct {
 	current func() keySet
 	replace func(keySet)
@@ -35,7 +35,7 @@ type keySet struct {
 	keys    []string
 }
 
-// ParseKeyring reads "key:secret,key2:secret2", also by lines.
+// ParseKeyring reads "key:secret,key2:secret2". The pairs may also stand on lines of their own.
 func ParseKeyring(text string) (*Keyring, error) {
 	keys, err := parseKeys(text)
 	if err != nil {
@@ -49,7 +49,7 @@ func ParseKeyring(text string) (*Keyring, error) {
 	}, nil
 }
 
-// Replace sets other keys. Tokens of missing keys end. An error changes nothing.
+// Replace sets other keys. The tokens of keys that are gone end. After an error nothing has changed.
 func (k *Keyring) Replace(text string) error {
 	keys, err := parseKeys(text)
 	if err == nil {
@@ -90,7 +90,8 @@ func (k *Keyring) secret(key string) (secret []byte, ok bool) {
 	return secret, ok
 }
 
-// Mark names a key and its secret, so that resume tokens end with either. Empty: unknown.
+// Mark names a key together with its secret, so that resume tokens end when either changes. It is empty for an
+// unknown key.
 func (k *Keyring) Mark(key string) string {
 	secret, ok := k.secret(key)
 	if !ok {
@@ -101,7 +102,7 @@ func (k *Keyring) Mark(key string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:markBytes])
 }
 
-// Keys are in the order given.
+// Keys returns the keys in the order in which they were given.
 func (k *Keyring) Keys() []string { return slices.Clone(k.current().keys) }
 
 func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.Keys()) }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Towers of marks hide other text; no script needs more.
+// maxMarks is enough for every script. Towers of more combining marks hide the text around them.
 const maxMarks = 4
 
 const (
@@ -13,8 +13,8 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// ShownName is safe for others' pages: without control, direction or invisible characters, towers of marks or double spaces.
-// Joiners between characters stay. It may return "".
+// ShownName makes a name safe for others' pages: it has no control, direction or invisible characters, no towers of
+// marks and no double spaces. Joiners between characters stay. It may return "".
 func ShownName(name string) string {
 	var shown strings.Builder
 	var joiner rune
@@ -46,7 +46,7 @@ func ShownName(name string) string {
 
 const selfChosen = " (self-chosen)"
 
-// SelfChosenName is ShownName, marked.
+// SelfChosenName returns the ShownName of a name, marked as self-chosen.
 func SelfChosenName(name string) string {
 	shown := ShownName(name)
 	if shown == "" {
@@ -58,7 +58,7 @@ func SelfChosenName(name string) string {
 	return shown + selfChosen
 }
 
-// Fillers of Hangul and the empty Braille pattern.
+// blank reports the fillers of Hangul and the empty Braille pattern, which look like spaces.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800':

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// NewPeerID names a session. Nobody can guess it.
+// NewPeerID returns the id of a new session. Nobody can guess it.
 func NewPeerID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])

@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Signed too.
+// resumePrefix is signed, too.
 const resumePrefix = "hfr2."
 
 const resumeLabel = "holdfast resume hmac v2"
 
-// WithdrawnResume makes Open return ErrUnknownKey.
+// WithdrawnResume is a token for which Open returns ErrUnknownKey.
 const WithdrawnResume = "hfr0.withdrawn.0"
 
-// The longest fields, at six bytes a character.
+// maxResumeBytes is enough for the longest fields, at six bytes a character.
 const maxResumeBytes = 32 << 10
 
 // ResumeLife bounds one resume token.
 const ResumeLife = 24 * time.Hour
 
-// Session is in a resume token.
+// Session is what a resume token contains.
 type Session struct {
 	// Seal sets Mark.
 	Key  string `json:"key,omitempty"`
@@ -37,32 +37,36 @@ type Session struct {
 	// Began is in Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
-	Room         ring.RoomID `json:"room"`
-	Peer         string      `json:"peer"`
-	Identity     string      `json:"identity"`
-	Name         string      `json:"name,omitempty"`
-	Metadata     string      `json:"metadata,omitempty"`
-	CanPublish   bool        `json:"pub,omitempty"`
-	Sources      Sources     `json:"src,omitempty"` // as in Grant
-	CanSubscribe bool        `json:"sub,omitempty"`
-	CanChat      bool        `json:"chat,omitempty"`
-	Hidden       bool        `json:"hidden,omitempty"`
-	RoomCreate   bool        `json:"create,omitempty"`
-	CanRename    bool        `json:"rename,omitempty"`
-	CanWatch     bool        `json:"watch,omitempty"`
-	CanMessage   bool        `json:"message,omitempty"`
-	CanModerate  bool        `json:"mod,omitempty"` // or handed on
-	ExpectedSize int         `json:"size,omitempty"`
+	Room       ring.RoomID `json:"room"`
+	Peer       string      `json:"peer"`
+	Identity   string      `json:"identity"`
+	Name       string      `json:"name,omitempty"`
+	Metadata   string      `json:"metadata,omitempty"`
+	CanPublish bool        `json:"pub,omitempty"`
+	// Sources has the meaning of Grant.Sources.
+	Sources      Sources `json:"src,omitempty"`
+	CanSubscribe bool    `json:"sub,omitempty"`
+	CanChat      bool    `json:"chat,omitempty"`
+	Hidden       bool    `json:"hidden,omitempty"`
+	RoomCreate   bool    `json:"create,omitempty"`
+	CanRename    bool    `json:"rename,omitempty"`
+	CanWatch     bool    `json:"watch,omitempty"`
+	CanMessage   bool    `json:"message,omitempty"`
+	// CanModerate is from the token, or was handed on by a moderator.
+	CanModerate  bool `json:"mod,omitempty"`
+	ExpectedSize int  `json:"size,omitempty"`
 
 	MaxParticipants int `json:"max,omitempty"`
-	// Check sessions end at Until, with all that they made.
+	// Check marks a session of a connection test, which ends at Until with all that it made.
 	Check bool `json:"check,omitempty"`
-	// Epoch is trusted, unlike a client's.
-	Epoch   uint64 `json:"epoch,omitempty"`
-	Expires int64  `json:"exp"` // Unix seconds
+	// Epoch can be trusted, because a signaling node signed it; an epoch that a client names cannot.
+	Epoch uint64 `json:"epoch,omitempty"`
+	// Expires is in Unix seconds.
+	Expires int64 `json:"exp"`
 }
 
-// Seal makes a token until ResumeLife or s.Until. Only signaling nodes have the secret.
+// Seal makes a token that is good until ResumeLife has passed, or until s.Until. Only signaling nodes have the
+// secret.
 func (k *Keyring) Seal(s Session) (string, error) {
 	secret, ok := k.secret(s.Key)
 	if !ok {
@@ -105,7 +109,8 @@ func (k *Keyring) Open(token string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	var s Session // until the signature is checked, only Key counts
+	// Before the signature is checked, only Key may be used.
+	var s Session
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// For clocks that differ.
+// leeway is for clocks that differ.
 const leeway = 30 * time.Second
 
-// encoding/base64 skips them: a signed token would have many forms.
+// lineBreaks are refused, because encoding/base64 skips them, and a signed token would have many forms.
 const lineBreaks = "\r\n"
 
-// video is LiveKit's grant; nil is absent.
+// video is LiveKit's grant. A nil field was absent.
 type video struct {
 	Room       string `json:"room,omitempty"`
 	RoomJoin   bool   `json:"roomJoin,omitempty"`
@@ -45,7 +45,7 @@ type video struct {
 	ClusterAdmin         bool `json:"clusterAdmin,omitempty"`
 }
 
-// integer may be written 5, 5.0 or 5e0: some libraries write every number as a float.
+// integer is a number that may be written 5, 5.0 or 5e0, because some libraries write every number as a float.
 type integer int
 
 // UnmarshalJSON returns an error that encoding/json completes with the claim's name.
@@ -58,7 +58,7 @@ func (i *integer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Larger ones are not exact in a float.
+// maxInteger is the largest integer that is exact in a float.
 const maxInteger = 1 << 53
 
 type claims struct {
@@ -142,7 +142,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 	return c.grant()
 }
 
-// Genuine claims may exceed limits.
+// grant reads the claims. Genuine claims may still exceed limits.
 func (c *claims) grant() (Grant, error) {
 	for _, part := range []struct {
 		name, text string
@@ -152,7 +152,7 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
-	// Identities are compared and logged, so they may hide nothing.
+	// Identities are compared and logged, so they must not contain invisible characters.
 	for _, r := range c.Subject {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
@@ -167,7 +167,8 @@ func (c *claims) grant() (Grant, error) {
 	return g, nil
 }
 
-// LiveKit's defaults, but the hidden may not publish or chat: it would be seen.
+// read fills in LiveKit's defaults, with one difference: a hidden person may neither publish nor chat, because that
+// would be seen.
 func (v *video) read(g *Grant) error {
 	sources, err := ParseSources(v.CanPublishSources)
 	if err != nil {
@@ -182,7 +183,8 @@ func (v *video) read(g *Grant) error {
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if v.Room != "" { // else it would bind any room
+	// Without a room the claim would bind every room.
+	if v.Room != "" {
 		g.MaxParticipants = min(max(int(v.MaxParticipants), 0), maxMaxParticipants)
 		g.ExpectedSize = min(max(int(v.ExpectedSize), 0), maxExpectedSize)
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// Pion drops packets of this size.
+	// inboundBytes is a size that Pion drops.
 	inboundBytes = 1600
-	// Media has 1,200 bytes, and a Send indication 36 more.
+	// maxFrameBytes is above a packet of media with 1,200 bytes, and the 36 more of a Send indication.
 	maxFrameBytes = inboundBytes - 4
 	writeBuffer   = 256 << 10
 )
@@ -31,7 +31,7 @@ type listener struct {
 	pause func() (live bool)
 }
 
-// conn passes on bounded TURN messages: lengths that overflow Pion's 16 bits keep its loop busy for ever.
+// conn passes bounded TURN messages on. A length that overflows Pion's 16 bits would keep its loop busy for ever.
 type conn struct {
 	net.Conn
 	relay   *Relay
@@ -40,14 +40,14 @@ type conn struct {
 	close   sync.Once
 }
 
-// Accept returns an error at the end only: Pion stops at any.
+// Accept returns an error only at the end, because Pion stops at any error.
 func (l *listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	for err != nil {
 		if errors.Is(err, net.ErrClosed) || !l.pause() {
 			return nil, err
 		}
-		// Out of descriptors, or a broken connection: both pass.
+		// The process is out of descriptors, or the connection broke. Either passes.
 		if unlogged, ok := l.relay.logs.Next(); ok {
 			l.relay.log.Warn("relay accepted no connection", "error", err, "unlogged", unlogged)
 		}
@@ -91,7 +91,7 @@ func (r *Relay) dismiss(at net.Addr, user string) {
 	}
 }
 
-// Pion accepts any good credential, even from a forged address.
+// owns checks the owner of an allocation, because Pion accepts any good credential, even from a forged address.
 func (r *Relay) owns(at net.Addr, session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +144,11 @@ func readFrame(from *bufio.Reader, into []byte) (int, error) {
 	}
 	size := int(binary.BigEndian.Uint16(head[2:]))
 	switch {
-	case head[0] < 0x40 && size%4 == 0: // STUN
+	// This is a STUN message.
+	case head[0] < 0x40 && size%4 == 0:
 		size += 20
-	case head[0] >= 0x40 && head[0] < 0x50: // a channel
+	// This is a message of a channel.
+	case head[0] >= 0x40 && head[0] < 0x50:
 		size = 4 + (size+3)/4*4
 	default:
 		return 0, errFrame
@@ -157,7 +159,7 @@ func readFrame(from *bufio.Reader, into []byte) (int, error) {
 	return io.ReadFull(from, into[:size])
 }
 
-// Write gives up on a stalled client.
+// Write gives a stalled client up.
 func (c *conn) Write(packet []byte) (int, error) {
 	n := 0
 	err := c.SetWriteDeadline(time.Now().Add(c.relay.config.WriteLimit))
@@ -165,7 +167,8 @@ func (c *conn) Write(packet []byte) (int, error) {
 		n, err = c.Conn.Write(packet)
 	}
 	if err != nil {
-		_ = c.Close() // half a message may be sent
+		// Half a message may have been sent.
+		_ = c.Close()
 	}
 	return n, err
 }

@@ -19,7 +19,7 @@ const CredentialLife = 4 * time.Hour
 // Issuer makes TURN credentials (draft-uberti-behave-turn-rest-00): user name `expiry:session`, password its HMAC.
 type Issuer struct {
 	URLs []string
-	// Secrets has the one in use first.
+	// Secrets returns the secrets, with the one in use first.
 	Secrets func() [][]byte
 	Life    time.Duration
 }
@@ -27,7 +27,8 @@ type Issuer struct {
 // endsSuffix marks a user name whose allocations end with it.
 const endsSuffix = "!ends"
 
-// Server is for one session. If that ends, so do its credential and all that it allocated; zero: it has no such end.
+// Server returns a server with a credential for one session. ends is when the credential, and all that was allocated
+// with it, ends with the session; zero if it does not.
 func (i *Issuer) Server(session string, ends, now time.Time) wire.ICEServer {
 	secret := i.Secrets()[0]
 	expires := now.Add(i.Life)
@@ -40,28 +41,31 @@ func (i *Issuer) Server(session string, ends, now time.Time) wire.ICEServer {
 }
 
 func password(secret []byte, username string) string {
-	mac := hmac.New(sha1.New, secret) // HMAC needs no collision resistance
+	// SHA-1 suffices here, because an HMAC needs no collision resistance.
+	mac := hmac.New(sha1.New, secret)
 	mac.Write([]byte(username))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// markOf tells secrets apart during a rotation.
+// markOf names a secret, so that secrets can be told apart during a rotation.
 func markOf(secret []byte) string {
 	sum := sha256.Sum256(append([]byte("holdfast turn mark v1\x00"), secret...))
 	return hex.EncodeToString(sum[:4])
 }
 
-// username proves nothing without its password.
+// username is what a user name says. It proves nothing without its password.
 type username struct {
 	expires time.Time
 	mark    string
 	session string
-	ends    bool // so do its allocations
+	// ends says that the allocations end with the credential.
+	ends bool
 }
 
 const (
 	maxUsernameBytes = 128
-	maxExpiry        = 1 << 40 // seconds: time.Time compares wrongly beyond
+	// maxExpiry is in seconds. Beyond it time.Time compares wrongly.
+	maxExpiry = 1 << 40
 )
 
 func parseUsername(text string) (u username, ok bool) {
@@ -82,7 +86,8 @@ func parseUsername(text string) (u username, ok bool) {
 	return u, true
 }
 
-// user is whose allocation it is for Pion. With another credential of the same session nobody prolongs one that ends.
+// user is the owner of an allocation for Pion. It contains the end, so that an allocation that ends cannot be
+// prolonged with another credential of the same session.
 func (u username) user() string {
 	if !u.ends {
 		return u.session
@@ -90,7 +95,7 @@ func (u username) user() string {
 	return u.session + endsSuffix + strconv.FormatInt(u.expires.Unix(), 10)
 }
 
-// sessionOf is the reverse; ends is zero if the allocation has no end.
+// sessionOf is the reverse of user. ends is zero if the allocation has no end.
 func sessionOf(user string) (session string, ends time.Time) {
 	session, text, found := strings.Cut(user, endsSuffix)
 	if seconds, err := strconv.ParseInt(text, 10, 64); found && err == nil {
@@ -106,13 +111,14 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Servers may have none.
+// Servers are the ICE servers that clients are told. There may be none.
 type Servers struct {
-	Static  []wire.ICEServer // without an end
+	// Static are servers without an end.
+	Static  []wire.ICEServer
 	Issuers []*Issuer
 }
 
-// For returns a session's servers and their life; 0: no end. ends is as in Server.
+// For returns the servers of a session and how long they are good; 0 is no end. ends has the meaning of Server.
 func (s Servers) For(session string, ends, now time.Time) (servers []wire.ICEServer, life time.Duration) {
 	servers = append(servers, s.Static...)
 	for _, issuer := range s.Issuers {

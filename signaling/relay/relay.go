@@ -30,23 +30,26 @@ const realm = "holdfast"
 
 // Config is a relay's; begin with DefaultConfig.
 type Config struct {
-	// Address is told to clients. Its family is relayed.
+	// Address is the address that clients are told. Only its family is relayed.
 	Address netip.Addr
 
-	Secrets func() [][]byte // as in Issuer
+	// Secrets has the meaning of Issuer.Secrets.
+	Secrets func() [][]byte
 	Media   MediaSockets
 	Panics  *panics.Guard
 
 	MaxAllocations        int
 	MaxSessionAllocations int
-	BytesPerSecond        int // of one allocation, each way
+	// BytesPerSecond bounds one allocation, each way.
+	BytesPerSecond int
 
 	// MaxAge is how long after its credential's end an allocation may be renewed.
 	MaxAge time.Duration
 	// IdleAfter ends an allocation without packets from media nodes.
 	IdleAfter time.Duration
 
-	MaxPending           int // without an allocation; one more drops the oldest
+	// MaxPending bounds the connections without an allocation. One more drops the oldest.
+	MaxPending           int
 	MaxPendingPerAddress int
 	PendingLimit         time.Duration
 	WriteLimit           time.Duration
@@ -56,16 +59,17 @@ type Config struct {
 	RequestsPerSecond float64
 	RequestBurst      int
 
-	read func(message []byte) bool // but in tests
+	// read is replaced in tests only.
+	read func(message []byte) bool
 }
 
-// MediaSockets are this cluster's media nodes'.
+// MediaSockets are the media sockets of this cluster.
 type MediaSockets interface {
 	HasSocket(netip.AddrPort) bool
 	HasAddress(netip.Addr) bool
 }
 
-// DefaultConfig is the binary's.
+// DefaultConfig has the values of the binary.
 func DefaultConfig() Config {
 	return Config{
 		read:           readable,
@@ -89,7 +93,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate lists every fault.
+// Validate returns every fault at once.
 func (c Config) Validate() error {
 	var faults []error
 	if !c.Address.IsValid() || c.Address.IsUnspecified() {
@@ -107,20 +111,25 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Counters are totals, but Allocations.
+// Counters are totals, except for Allocations.
 type Counters struct {
 	Allocations        int64  `json:"allocations"`
 	Allocated          uint64 `json:"allocated"`
 	BytesToMedia       uint64 `json:"bytesToMedia"`
 	BytesToClients     uint64 `json:"bytesToClients"`
 	RefusedCredentials uint64 `json:"refusedCredentials"`
-	RefusedAllocations uint64 `json:"refusedAllocations"` // by a limit
+	// RefusedAllocations counts those that a limit refused.
+	RefusedAllocations uint64 `json:"refusedAllocations"`
 	RefusedPeers       uint64 `json:"refusedPeers"`
 	RefusedFrames      uint64 `json:"refusedFrames"`
-	Strays             uint64 `json:"strays"`             // packets from other sockets
-	DroppedPackets     uint64 `json:"droppedPackets"`     // above the rate
-	DroppedConnections uint64 `json:"droppedConnections"` // without an allocation
-	DroppedRequests    uint64 `json:"droppedRequests"`    // likewise
+	// Strays are packets from sockets that are not this cluster's.
+	Strays uint64 `json:"strays"`
+	// DroppedPackets are those above the rate.
+	DroppedPackets uint64 `json:"droppedPackets"`
+	// DroppedConnections had no allocation.
+	DroppedConnections uint64 `json:"droppedConnections"`
+	// DroppedRequests came over UDP from addresses without an allocation.
+	DroppedRequests uint64 `json:"droppedRequests"`
 }
 
 type counters struct {
@@ -138,7 +147,8 @@ type Relay struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
-	owners   map[client][]string // NATs share addresses
+	// NATs share addresses, so one client may have several owners.
+	owners   map[client][]string
 	sockets  map[*socket]struct{}
 	conns    map[client]*conn
 	retained map[string]retained
@@ -158,7 +168,7 @@ func clientAt(at net.Addr) client {
 	return client{udp: at.String()}
 }
 
-// Strangers cause them.
+// Strangers cause these log lines, so their rate is limited.
 const (
 	refusalLogsPerSecond = 1
 	refusalLogBurst      = 10
@@ -178,13 +188,13 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	}, nil
 }
 
-// Listeners may be nil. TLS shakes hands in Read.
+// Listeners are where clients come in. Each may be nil. A TLS listener must shake hands in Read.
 type Listeners struct {
 	UDP      net.PacketConn
 	TCP, TLS net.Listener
 }
 
-// Close closes them.
+// Close closes the listeners.
 func (l Listeners) Close() {
 	if l.UDP != nil {
 		_ = l.UDP.Close()
@@ -196,7 +206,7 @@ func (l Listeners) Close() {
 	}
 }
 
-// Run serves until ctx ends, and closes listeners and allocations.
+// Run serves until ctx ends, and then closes the listeners and all allocations.
 func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	defer at.Close()
 	config := turn.ServerConfig{
@@ -212,9 +222,9 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 			OnAllocationCreated: func(at, _ net.Addr, _, user, _ string, _ net.Addr, _ int) { r.admit(at, user) },
 			OnAllocationDeleted: func(at, _ net.Addr, _, user, _ string) { r.dismiss(at, user) },
 		},
-		// Strangers cause its lines.
+		// Strangers cause Pion's log lines.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
-		// Else IPv6 clients would get IPv6 only.
+		// Otherwise clients with IPv6 would get IPv6 only.
 		StrictAddressFamily: r.config.Address.Is4(),
 		InboundMTU:          inboundBytes,
 	}
@@ -239,13 +249,14 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	return nil
 }
 
-// UDP clients share a socket, and video comes in bursts.
+// The buffers are large, because all UDP clients share a socket, and video comes in bursts.
 const (
 	clientsBuffer = 4 << 20
-	mediaBuffer   = 1 << 20 // of an allocation
+	// mediaBuffer is that of one allocation.
+	mediaBuffer = 1 << 20
 )
 
-// The kernel bounds it (net.core.rmem_max).
+// buffer asks the kernel for a larger buffer, which net.core.rmem_max bounds.
 func (r *Relay) buffer(socket net.PacketConn, bytes int) {
 	if sized, ok := socket.(interface{ SetReadBuffer(bytes int) error }); ok {
 		if err := sized.SetReadBuffer(bytes); err != nil {
@@ -254,7 +265,7 @@ func (r *Relay) buffer(socket net.PacketConn, bytes int) {
 	}
 }
 
-// Pion's Close leaves connections and TCP clients' allocations open.
+// close closes what Pion's Close leaves open: connections, and the allocations of TCP clients.
 func (r *Relay) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -271,7 +282,7 @@ func (r *Relay) close() {
 	}
 }
 
-// Only new allocations, and those that end with it, need an unexpired credential.
+// authenticate accepts an expired credential for allocations that exist and do not end with it.
 func (r *Relay) authenticate(request *turn.RequestAttributes) (user string, key []byte, ok bool) {
 	u, ok := parseUsername(request.Username)
 	if !ok || request.Realm != realm {
@@ -298,7 +309,7 @@ func (r *Relay) authenticate(request *turn.RequestAttributes) (user string, key 
 	return u.user(), turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
 }
 
-// permit knows the address only; the socket checks the port.
+// permit sees only the address of a peer. The socket checks the port.
 func (r *Relay) permit(client net.Addr, peer net.IP) bool {
 	ip, ok := netip.AddrFromSlice(peer)
 	if ok && r.config.Media.HasAddress(ip.Unmap()) {
@@ -315,7 +326,7 @@ func (r *Relay) refuse(counter *atomic.Uint64, why string, about ...any) {
 	}
 }
 
-// Counters are for operators.
+// Counters returns the figures for operators.
 func (r *Relay) Counters() Counters {
 	r.mu.Lock()
 	now := len(r.sockets)

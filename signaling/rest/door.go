@@ -28,7 +28,7 @@ func (a *API) serveDoor(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveWaiting admits somebody out of turn, or turns somebody away.
+// serveWaiting admits a person out of turn, or turns a person away.
 func (a *API) serveWaiting(w http.ResponseWriter, r *http.Request) {
 	a.serveOrder(w, r, func() (waitlist.Order, error) {
 		who := r.URL.Query().Get("identity")

@@ -35,9 +35,10 @@ type drainAnswer struct {
 	Node     ring.NodeID `json:"node"`
 	Boot     pin.BootID  `json:"boot"`
 	Draining bool        `json:"draining"`
-	Overdue  bool        `json:"overdue"` // past the deadline: rooms move by restarts
-	Rooms    uint32      `json:"rooms"`
-	Peers    uint32      `json:"peers"`
+	// Overdue says that the deadline has passed, so rooms move by restarts.
+	Overdue bool   `json:"overdue"`
+	Rooms   uint32 `json:"rooms"`
+	Peers   uint32 `json:"peers"`
 	// Gone is how the boot ended: left, as a drained process does, or dead.
 	Gone    cluster.Departure        `json:"gone,omitempty"`
 	Staying []moderation.StayingRoom `json:"staying"`
@@ -75,7 +76,7 @@ func (a *API) drain(r *http.Request) (drainAnswer, error) {
 	return a.orderDrain(r.Context(), node, order)
 }
 
-// MediaNode finds a live media node, or says which ones there are.
+// MediaNode returns a live media node, or an error that names those there are.
 func MediaNode(view *cluster.View, id ring.NodeID) (cluster.Node, error) {
 	node, live := view.Nodes[id]
 	if live {
@@ -96,7 +97,7 @@ func joined(names []ring.NodeID) string {
 	return strings.Join(each(names, func(id ring.NodeID) string { return string(id) }), ", ")
 }
 
-// DrainOrder refuses what would lead nowhere.
+// DrainOrder reads an order, and refuses one that would lead nowhere.
 func DrainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
 	if r.Method == http.MethodDelete {
 		return control.DrainOrder{Undrain: true}, nil
@@ -130,7 +131,8 @@ func DrainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control
 func (a *API) orderDrain(ctx context.Context, node cluster.Node, order control.DrainOrder) (drainAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
-	order.Boot = node.Boot // gossip may not have told of a restart
+	// Gossip may not have told of a restart yet.
+	order.Boot = node.Boot
 	told, err := a.deps.Pool.Drain(ctx, node.Control, order)
 	switch {
 	case err != nil:
@@ -140,7 +142,8 @@ func (a *API) orderDrain(ctx context.Context, node cluster.Node, order control.D
 	case told.GetBoot() != string(node.Boot):
 		return drainAnswer{}, fault.Sayf(wire.CodeDrainRefused,
 			"%s was restarted just now: look again, then repeat the order.", node.ID)
-	case order.Undrain && !told.GetWasDraining() && !node.Draining: // a node of an earlier release does not say
+	// A node of an earlier release does not say whether it was draining.
+	case order.Undrain && !told.GetWasDraining() && !node.Draining:
 		return drainAnswer{}, fault.Sayf(wire.CodeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
 	kind := events.NodeDrains

@@ -22,7 +22,7 @@ type Events interface {
 
 const (
 	eventsAtOnce = 1000
-	// Read for one request: what a filter leaves out is read, too.
+	// eventsRead bounds what is read for one request, with the events that the filter leaves out.
 	eventsRead  = 10_000
 	eventsLimit = 5 * time.Second
 )
@@ -31,7 +31,8 @@ type eventsAnswer struct {
 	Events []events.Event `json:"events"`
 	// Next is what to ask for as `after`.
 	Next string `json:"next"`
-	More bool   `json:"more"` // at once
+	// More says that further events can be asked for at once.
+	More bool `json:"more"`
 }
 
 type eventsQuestion struct {

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
-// Pages of other origins must ask before they send this header.
+// devHeader protects from other pages, because a page of another origin must ask before it may send this header.
 const devHeader = "X-Holdfast-Dev"
 
 func (a *API) mayKill() bool { return a.deps.Config.Dev && a.deps.Killer != nil }
 
-// It spares the last media node.
+// serveDevKill kills a media node, but not the last one.
 func (a *API) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
 		reply.Text(w, http.StatusForbidden, "only a page of this machine may do that")

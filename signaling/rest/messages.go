@@ -23,13 +23,14 @@ import (
 
 const (
 	noticeBytes = 64 << 10
-	// Then the states so far are answered.
+	// noticePatience is how long the states are waited for. After it, those known so far are the answer.
 	noticePatience = 10 * time.Second
 )
 
-// noticeRequest comes from who runs the room, or without a room the cluster.
+// noticeRequest comes from somebody who runs the room, or the cluster if it names no room.
 type noticeRequest struct {
-	To   []string        `json:"to"` // empty: everybody in Room
+	// To is empty if everybody in Room is meant.
+	To   []string        `json:"to"`
 	Room ring.RoomID     `json:"room"`
 	Body json.RawMessage `json:"body"`
 }
@@ -94,9 +95,10 @@ func (a *API) peopleOf(ctx context.Context, room ring.RoomID) ([]string, error) 
 	return people, nil
 }
 
-// notify returns when all have an answer, or the patience ends.
+// notify returns when all receivers have an answer, or when the patience ends.
 func (a *API) notify(ctx context.Context, grant access.Grant, ask noticeRequest) []noticeState {
-	var mu sync.Mutex // guards the two below
+	// mu guards the next two.
+	var mu sync.Mutex
 	states, open := make(map[string]messaging.State), len(ask.To)
 	done := make(chan struct{})
 	settle := func(user string, state messaging.State) {

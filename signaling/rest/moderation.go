@@ -22,7 +22,7 @@ type ModerationAnswer struct {
 	Unreachable []ring.NodeID          `json:"unreachable"`
 }
 
-// serveModeration is a moderator's acts for who runs the room elsewhere.
+// serveModeration carries out a moderator's act for an application that runs the room.
 func (a *API) serveModeration(w http.ResponseWriter, r *http.Request) {
 	request, err := a.moderationOf(r)
 	if err != nil {

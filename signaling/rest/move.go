@@ -16,7 +16,7 @@ import (
 
 const moveBytes = 1 << 10
 
-// serveMove moves a room to the named node, or the placer's choice.
+// serveMove moves a room to the node that is named, or to the one that placement chooses.
 func (a *API) serveMove(w http.ResponseWriter, r *http.Request) {
 	room, err := roomOf(r, "/move")
 	var wanted struct {

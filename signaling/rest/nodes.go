@@ -12,40 +12,51 @@ import (
 )
 
 type nodeRow struct {
-	Node                 ring.NodeID  `json:"node"`
-	Boot                 string       `json:"boot"`
-	Role                 cluster.Role `json:"role"`
-	Control              string       `json:"control,omitempty"`
-	Media                string       `json:"media,omitempty"`
-	HTTP                 string       `json:"http,omitempty"`
-	Protocol             uint32       `json:"protocol"`     // of the control port; 0: too old to say
-	Capabilities         string       `json:"capabilities"` // separated by commas
-	Version              string       `json:"version"`      // of its build; empty: too old to say
-	Draining             bool         `json:"draining"`
-	Suspect              bool         `json:"suspect"`     // by gossip: no new rooms
-	Unreachable          bool         `json:"unreachable"` // not heard here
-	Stalled              int          `json:"stalled"`     // sessions here that receive nothing
-	Rooms                uint32       `json:"rooms"`
-	Peers                uint32       `json:"peers"`
-	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
-	CeilingBitsPerSecond uint64       `json:"ceilingBitsPerSecond"`
+	Node    ring.NodeID  `json:"node"`
+	Boot    string       `json:"boot"`
+	Role    cluster.Role `json:"role"`
+	Control string       `json:"control,omitempty"`
+	Media   string       `json:"media,omitempty"`
+	HTTP    string       `json:"http,omitempty"`
+	// Protocol is that of the control port; 0 if the node is too old to say.
+	Protocol uint32 `json:"protocol"`
+	// Capabilities are separated by commas.
+	Capabilities string `json:"capabilities"`
+	// Version is that of the node's build; empty if the node is too old to say.
+	Version  string `json:"version"`
+	Draining bool   `json:"draining"`
+	// Suspect says that gossip reports the node dead. It gets no new rooms.
+	Suspect bool `json:"suspect"`
+	// Unreachable says that this signaling node does not hear it.
+	Unreachable bool `json:"unreachable"`
+	// Stalled counts sessions of this signaling node that receive nothing from it.
+	Stalled              int    `json:"stalled"`
+	Rooms                uint32 `json:"rooms"`
+	Peers                uint32 `json:"peers"`
+	EgressBitsPerSecond  uint64 `json:"egressBitsPerSecond"`
+	CeilingBitsPerSecond uint64 `json:"ceilingBitsPerSecond"`
 
 	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 
-	FloorBitsPerSecond uint64 `json:"floorBitsPerSecond"` // at the lowest layers
-	LimitedSeconds     uint32 `json:"limitedSeconds"`     // since pictures are held back; 0: they are not
+	// The egress if all rooms were at their lowest layers.
+	FloorBitsPerSecond uint64 `json:"floorBitsPerSecond"`
+	// LimitedSeconds is for how long pictures have been held back; 0 if they are not.
+	LimitedSeconds uint32 `json:"limitedSeconds"`
 
-	Sockets uint32 `json:"sockets"` // of a signaling node
+	// Sockets are those of a signaling node.
+	Sockets uint32 `json:"sockets"`
 
-	MediaTold   []string `json:"mediaTold,omitempty"`   // the media sockets that clients are told of
-	MediaSilent []string `json:"mediaSilent,omitempty"` // those that do not answer here
+	// MediaTold are the media sockets of which clients are told.
+	MediaTold []string `json:"mediaTold,omitempty"`
+	// MediaSilent are those of them that do not answer this signaling node.
+	MediaSilent []string `json:"mediaSilent,omitempty"`
 }
 
 type nodesAnswer struct {
 	Nodes   []nodeRow `json:"nodes"`
 	Settled bool      `json:"settled"`
-	// MixedVersions: the nodes do not all run the same build.
+	// MixedVersions says that the nodes do not all run the same build.
 	MixedVersions bool `json:"mixedVersions"`
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// users of one request
+	// maxAsked bounds the users of one request.
 	maxAsked      = 100
 	askLimitUsers = 2 * time.Second
 )
@@ -39,9 +39,11 @@ type userAnswer struct {
 
 // PresenceAnswer says who is online.
 type PresenceAnswer struct {
-	Users  []userAnswer `json:"users"`
-	Online *int64       `json:"online,omitempty"` // of a list: the total
-	Next   string       `json:"next,omitempty"`   // of a list: the next page
+	Users []userAnswer `json:"users"`
+	// Online is the total of a list.
+	Online *int64 `json:"online,omitempty"`
+	// Next is the next page of a list.
+	Next string `json:"next,omitempty"`
 }
 
 // servePresence answers about named users, or lists who is online.
@@ -62,7 +64,7 @@ func (a *API) servePresence(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, answer)
 }
 
-// presenceOf is unknown where the store is silent.
+// presenceOf returns "unknown" for users about whom the store does not answer.
 func (a *API) presenceOf(ctx context.Context, users []string) (PresenceAnswer, error) {
 	if len(users) > maxAsked {
 		return PresenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrManyAsked)

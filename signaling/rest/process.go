@@ -23,15 +23,20 @@ type ProcessAnswer struct {
 	Goroutines int         `json:"goroutines"`
 	HeapBytes  uint64      `json:"heapBytes"`
 	Sockets    int64       `json:"sockets"`
-	Waiting    int         `json:"waiting"`  // without a session
-	SentAway   uint64      `json:"sentAway"` // dropped while pending
-	Panics     uint64      `json:"panics"`   // caused by input
+	// Waiting are connections without a session.
+	Waiting int `json:"waiting"`
+	// SentAway counts connections that were dropped while they had no session.
+	SentAway uint64 `json:"sentAway"`
+	// Panics counts caught panics.
+	Panics uint64 `json:"panics"`
 
-	Messages *messaging.Counters `json:"messages,omitempty"` // of a signaling node
-	Relay    any                 `json:"relay,omitempty"`    // of a relaying signaling node
+	// Messages are those of a signaling node.
+	Messages *messaging.Counters `json:"messages,omitempty"`
+	// Relay is that of a signaling node which relays.
+	Relay any `json:"relay,omitempty"`
 }
 
-// ErrCollecting refuses to collect garbage again.
+// ErrCollecting refuses a collection of garbage so soon after another one.
 var ErrCollecting = fault.New(wire.CodeTooManyMessages, "the garbage of that process is collected too often", "Wait a moment, then try again.")
 
 func (a *API) serveProcess(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +55,8 @@ func (a *API) serveProcess(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if collect {
-		runtime.GC() // pools keep values for one more
+		// A value in a pool survives one collection.
+		runtime.GC()
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats

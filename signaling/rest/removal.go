@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// All nodes are asked: the store's pin may be wrong.
+// serveRemoval asks all nodes, because the store's pin may be wrong.
 func (a *API) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	request, err := a.removalOf(r)
 	if err != nil {

@@ -99,36 +99,44 @@ type Config struct {
 type Deps struct {
 	Config Config
 
-	Keys          *access.Keyring
-	Views         Views
-	Placer        Placer
-	Pool          *control.Pool
-	Hub           Hub
-	Users         Users
-	Rosters       Rosters
-	Events        Events
-	Recorder      *events.Recorder // nil: nothing is recorded
-	Messages      Messenger
-	MediaSockets  MediaSockets // nil: unchecked
-	Killer        Killer       // nil outside development clusters
-	RelayCounters func() any   // nil: no relay
-	Static        fs.FS        // with index.html
+	Keys    *access.Keyring
+	Views   Views
+	Placer  Placer
+	Pool    *control.Pool
+	Hub     Hub
+	Users   Users
+	Rosters Rosters
+	Events  Events
+	// Recorder may be nil. Then nothing is recorded.
+	Recorder *events.Recorder
+	Messages Messenger
+	// MediaSockets may be nil. Then media sockets are not checked.
+	MediaSockets MediaSockets
+	// Killer is nil outside development clusters.
+	Killer Killer
+	// RelayCounters is nil without a relay.
+	RelayCounters func() any
+	// Static has the page, with index.html.
+	Static fs.FS
 
 	Limits     *limits.Limits
 	Endings    *endings.Endings
 	Moderation *moderation.Moderation
 	Doors      *door.Doors
 
-	Socket  http.HandlerFunc // of the WebSocket
-	Ready   http.HandlerFunc // for balancers
-	Sockets func() int64     // with a session
+	// Socket answers requests for the WebSocket.
+	Socket http.HandlerFunc
+	// Ready answers balancers.
+	Ready http.HandlerFunc
+	// Sockets counts the connections that have a session.
+	Sockets func() int64
 	Pending func() (waiting int, sentAway uint64)
 
 	Panics *panics.Guard
 	Log    *slog.Logger
 }
 
-// API is one signaling node's.
+// API is the HTTP side of one signaling node.
 type API struct{ deps Deps }
 
 // New returns an API.
@@ -225,7 +233,7 @@ func (a *API) Handler() http.Handler {
 	return r
 }
 
-// Our own scripts, what the page captured or made, this node.
+// contentPolicy allows this node's own scripts, what the page has captured or made, and connections to this node.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; media-src 'self' blob: mediastream:; worker-src 'self' blob:; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -273,8 +281,8 @@ func matches(patterns []string, host string) bool {
 	})
 }
 
-// ownNameOnly refuses foreign names in dev: with DNS rebinding a stranger's page would have our origin, which gets
-// tokens. Without a Host it is no browser, but perhaps a health check.
+// ownNameOnly refuses names in dev that are not this machine's. With DNS rebinding a stranger's page would have our
+// origin, which gets tokens. A request without a Host is from no browser, but perhaps from a health check.
 func (a *API) ownNameOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -314,7 +322,7 @@ func (a *API) mayAsk(grant access.Grant, room ring.RoomID) error {
 	return nil
 }
 
-// people are one peer, an identity's, or all of a room.
+// people names one peer, an identity's peers, or everybody in a room.
 type people struct {
 	Room           ring.RoomID
 	Peer, Identity string
@@ -354,7 +362,8 @@ func statusOf(found int, unreachable []ring.NodeID) int {
 	case found > 0:
 		return http.StatusOK
 	case len(unreachable) > 0:
-		return http.StatusServiceUnavailable // perhaps on a silent node
+		// The person may be on a node that did not answer.
+		return http.StatusServiceUnavailable
 	default:
 		return http.StatusNotFound
 	}

@@ -18,29 +18,32 @@ import (
 
 // media is a media node's account of one peer, with counts since each slot or track began; an age of -1 ms is never.
 type media struct {
-	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: unlimited
-	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // missing; 0: the path suffices
-	Slots                 []mediaSlot  `json:"slots"`
-	Tracks                []mediaTrack `json:"tracks"`
-	Unplaced              []unplaced   `json:"unplaced"`
+	// EstimateBitsPerSecond is 0 if nothing is limited.
+	EstimateBitsPerSecond uint64 `json:"estimateBitsPerSecond"`
+	// ShortBitsPerSecond is what the path lacks; 0 if it suffices.
+	ShortBitsPerSecond uint64       `json:"shortBitsPerSecond"`
+	Slots              []mediaSlot  `json:"slots"`
+	Tracks             []mediaTrack `json:"tracks"`
+	Unplaced           []unplaced   `json:"unplaced"`
 }
 
 type mediaSlot struct {
-	Mid            string      `json:"mid"`
-	Kind           wire.Kind   `json:"kind"`
-	Peer           string      `json:"peer"`
-	Source         wire.Source `json:"source"`
-	Ready          bool        `json:"ready"`
-	Paused         bool        `json:"paused"`
-	Waits          string      `json:"waits"` // empty when it sends
-	Target         string      `json:"target"`
-	Sent           string      `json:"sent"`
-	PacketsIn      uint64      `json:"packetsIn"`
-	PacketsOut     uint64      `json:"packetsOut"`
-	KeyframesAsked uint64      `json:"keyframesAsked"`
-	AskedMsAgo     int64       `json:"askedMsAgo"`
-	KeyframesSent  uint64      `json:"keyframesSent"`
-	SentMsAgo      int64       `json:"sentMsAgo"`
+	Mid    string      `json:"mid"`
+	Kind   wire.Kind   `json:"kind"`
+	Peer   string      `json:"peer"`
+	Source wire.Source `json:"source"`
+	Ready  bool        `json:"ready"`
+	Paused bool        `json:"paused"`
+	// Waits is empty when the slot sends.
+	Waits          string `json:"waits"`
+	Target         string `json:"target"`
+	Sent           string `json:"sent"`
+	PacketsIn      uint64 `json:"packetsIn"`
+	PacketsOut     uint64 `json:"packetsOut"`
+	KeyframesAsked uint64 `json:"keyframesAsked"`
+	AskedMsAgo     int64  `json:"askedMsAgo"`
+	KeyframesSent  uint64 `json:"keyframesSent"`
+	SentMsAgo      int64  `json:"sentMsAgo"`
 }
 
 type mediaTrack struct {
@@ -118,7 +121,8 @@ type roomsAnswer struct {
 }
 
 type roomAnswer struct {
-	Explanation *orchestrator.Explanation `json:"explanation,omitempty"` // for who may see the whole cluster
+	// Explanation is only for tokens that may see the whole cluster.
+	Explanation *orchestrator.Explanation `json:"explanation,omitempty"`
 	HeldBy      []heldRoom                `json:"heldBy"`
 	Unreachable []ring.NodeID             `json:"unreachable"`
 }
@@ -127,7 +131,7 @@ func (a *API) serveRooms(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, a.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
-// serveRoom answers who runs the room or sees the cluster.
+// serveRoom answers a token that runs the room or sees the cluster.
 func (a *API) serveRoom(w http.ResponseWriter, r *http.Request) {
 	grant, err := a.grantOf(r)
 	if err != nil {
@@ -140,7 +144,8 @@ func (a *API) serveRoom(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer roomAnswer
-	if grant.ForCluster() == nil { // it names other rooms' nodes
+	// The explanation names other rooms' nodes.
+	if grant.ForCluster() == nil {
 		explanation, err := a.deps.Placer.Explain(r.Context(), room)
 		if err != nil {
 			reply.Refuse(w, err)
@@ -157,7 +162,7 @@ func (a *API) serveRoom(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, answer)
 }
 
-// The store has intentions only, so every node is asked.
+// askAll asks every node, because the store knows only where rooms are meant to be.
 func (a *API) askAll(ctx context.Context, media bool) roomsAnswer {
 	rooms, unreachable := moderation.AskNodes(ctx, a.deps.Moderation, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
 		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})

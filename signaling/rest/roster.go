@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 )
 
-// States of a RosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet, or the owner may be dead.
+// The states of a RosterAnswer. A roster is settling if its owner is new, or if its store lost its memory, and has
+// not written it yet, or if the owner may be dead.
 const (
 	RosterCurrent  = "current"
 	RosterSettling = "settling"
@@ -41,7 +42,8 @@ type RosterAnswer struct {
 	AsOf   int64          `json:"asOf,omitempty"`
 }
 
-// serveRoster tells everything to who runs the room or sees the cluster, and to others whom they would meet.
+// serveRoster tells everything to a token that runs the room or sees the cluster. Other tokens are told whom their
+// person would meet.
 func (a *API) serveRoster(w http.ResponseWriter, r *http.Request) {
 	grant, err := a.grantOf(r)
 	var room ring.RoomID
@@ -87,8 +89,9 @@ func (a *API) rosterOf(ctx context.Context, room ring.RoomID) RosterAnswer {
 	return answer
 }
 
-// stateOf believes a store that may have lost its memory only of owners that wrote since. An owner that gossip takes for dead, or that
-// is not heard here, may have died before it wrote that somebody left.
+// stateOf says how far a roster can be believed. A store that may have lost its memory is believed only about owners
+// that have written since. An owner that gossip takes for dead, or that this node does not hear, may have died before
+// it wrote that somebody left.
 func (a *API) stateOf(found roster.Room) string {
 	view := a.deps.Views.View()
 	if found.Pin.IsZero() {

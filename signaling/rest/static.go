@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// asset is a page's file: its hash, and its gzip where that saves something.
+// asset is a file of the page, with its hash, and with its gzip form where that is smaller.
 type asset struct {
 	hash   string
 	packed []byte
 }
 
-// servesStatic gzips for who takes it, and answers 304 for the newest.
+// servesStatic sends gzip to clients that take it, and answers 304 to clients that have the newest file.
 func servesStatic(files fs.FS) http.HandlerFunc {
 	plain := http.FileServerFS(files)
 	assets := sync.OnceValue(func() map[string]asset { return pack(files) })
@@ -29,7 +29,8 @@ func servesStatic(files fs.FS) http.HandlerFunc {
 		case "":
 			name = "index.html"
 		case "index.html":
-			name = "" // FileServerFS redirects it
+			// FileServerFS would redirect the name of an index file.
+			name = ""
 		}
 		found, ok := assets()[name]
 		if !ok {
@@ -61,7 +62,8 @@ func pack(files fs.FS) map[string]asset {
 		hash := sha256.Sum256(content)
 		var packed bytes.Buffer
 		zip, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		_, _ = zip.Write(content) // a buffer takes everything
+		// A buffer takes every write.
+		_, _ = zip.Write(content)
 		_ = zip.Close()
 		found := asset{hash: hex.EncodeToString(hash[:8])}
 		if packed.Len() < len(content) {

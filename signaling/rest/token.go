@@ -24,7 +24,8 @@ const (
 // ErrNoCheck refuses a connection test.
 var ErrNoCheck = fault.Denied("a connection test opens a room of its own, and the token does not allow opening one (roomCreate)")
 
-// serveCheck gives a token of a new room for a connection test, unseen by the invitation's room. Who may join no call gets none.
+// serveCheck makes a token for a connection test in a room of its own, which nobody in the invitation's room sees. A
+// token that joins no call gets none.
 func (a *API) serveCheck(w http.ResponseWriter, r *http.Request) {
 	token, err := a.checkToken(r)
 	if err != nil {
@@ -34,7 +35,8 @@ func (a *API) serveCheck(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, map[string]string{"token": token})
 }
 
-// checkToken ends with the asking token, and has its identity: all quotas of an identity count the test with its calls.
+// checkToken makes a token that ends with the asking one and has its identity, so that all quotas of the identity
+// count the test with its calls.
 func (a *API) checkToken(r *http.Request) (string, error) {
 	asking, err := a.grantOf(r)
 	if err != nil {
@@ -47,7 +49,8 @@ func (a *API) checkToken(r *http.Request) (string, error) {
 	switch {
 	case a.deps.Config.DemandRoomCreate && !asking.RoomCreate:
 		return "", ErrNoCheck
-	case life <= 0: // accepted, because clocks differ
+	// The asking token was accepted although its time is over, because clocks differ.
+	case life <= 0:
 		return "", access.ErrExpired
 	case !a.deps.Limits.TestConnection(limits.Person{Key: asking.Key, Identity: asking.Identity}):
 		return "", limits.ErrTooOften

@@ -186,7 +186,7 @@ func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participan
 	if sound > longestSound+wideSound {
 		t.Errorf("no sound came for %v", sound)
 	}
-	if last.frames-first.frames < leastFrames {
+	if last.frames-first.frames < leastFrames && widePicture < time.Second { // else the machine stood still for both viewers
 		t.Errorf("%g frames decoded in %v", last.frames-first.frames, last.at.Sub(first.at))
 	}
 	path.limit(0)

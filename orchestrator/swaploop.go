@@ -105,7 +105,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	} else {
 		failpoint.Hit("rehome.after-swap")
 		o.log.Info("pin moved", "room", r.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
-		o.cfg.Events.Record(events.Event{Kind: events.RoomRehomed, Room: r.room, From: was.pin.Node, To: next.Node, About: next.Fence.String()})
+		o.cfg.Events.Record(events.Event{Kind: events.RoomRehomed, Room: r.room, From: was.pin.Node, To: next.Node, Cause: r.why, About: next.Fence.String()})
 	}
 	if was.owner.IsZero() && !r.expect.Unreserved {
 		o.ledger.keep(r.room, next, r.expect)

@@ -13,18 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 )
 
-// DefaultEventsKept is how many events the store keeps.
-const DefaultEventsKept = 100_000
-
-// DefaultEventsLife is how long the store keeps an event.
-const DefaultEventsLife = 7 * 24 * time.Hour
+// The bounds of the cluster's events.
+const (
+	eventsKept = 100_000
+	eventsLife = 7 * 24 * time.Hour
+)
 
 const eventField = "e"
 
 var errEventsPage = errors.New("a page of events has at least one")
-
-// SetEventBounds changes how many events the store keeps, and for how long. Call it before the first event.
-func (s *Store) SetEventBounds(kept int, life time.Duration) { s.eventsKept, s.eventsLife = kept, life }
 
 // AppendEvents implements events.Store, in one round trip. It may be repeated. An event that cannot be encoded is
 // left out.

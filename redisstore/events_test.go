@@ -73,7 +73,7 @@ func TestEventsAreKeptOnceAndInOrder(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		ctx, store := t.Context(), open(t, patient(server))
-		store.SetEventBounds(300, time.Hour)
+		store.eventsKept, store.eventsLife = 300, time.Hour
 		const written = 2000
 		for first := 0; first < written; first += 100 {
 			var facts []events.Event
@@ -92,7 +92,7 @@ func TestEventsAreBounded(t *testing.T) {
 		if newest := found[len(found)-1].Room; newest != ring.RoomID(fmt.Sprintf("hall-%d", written-1)) {
 			t.Errorf("the newest is %s", newest)
 		}
-		store.SetEventBounds(300, time.Millisecond)
+		store.eventsLife = time.Millisecond
 		testkit.Eventually(t, "old events go", func() bool {
 			if err := store.AppendEvents(ctx, []events.Event{{Kind: events.NodeUp, Node: "sfu-1", About: fmt.Sprint(time.Now().UnixNano())}}); err != nil {
 				t.Fatal(err)

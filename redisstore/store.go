@@ -91,7 +91,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
 		masters:    masters{byAddress: make(map[string]*master)},
-		eventsKept: DefaultEventsKept, eventsLife: DefaultEventsLife,
+		eventsKept: eventsKept, eventsLife: eventsLife,
 	}
 	if at.kind == kindCluster {
 		s.cluster = redis.NewClusterClient(at.cluster(func(member *redis.Options) *redis.Client {

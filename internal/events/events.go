@@ -32,13 +32,13 @@ const (
 	NodeDown Kind = "node_down"
 	// A node has left in good order.
 	NodeLeft Kind = "node_left"
-	// A drain has begun. By says who asked for it.
+	// An operator ordered a drain.
 	NodeDrains Kind = "node_drains"
 	// A drain was taken back.
 	NodeUndrains Kind = "node_undrains"
 	// A room was opened on Node.
 	RoomOpened Kind = "room_opened"
-	// A room went From a dead node To another one. Cause is the evidence.
+	// A room went To another node, because the node From is gone or must not be used. Cause is the reason.
 	RoomRehomed Kind = "room_rehomed"
 	// A room went From a healthy node To another one. Cause is the reason.
 	RoomMoved Kind = "room_moved"
@@ -67,8 +67,6 @@ type Event struct {
 	To   ring.NodeID `json:"to,omitempty"`
 	// Cause is evidence or a reason, in words.
 	Cause string `json:"cause,omitempty"`
-	// By says who asked for it.
-	By string `json:"by,omitempty"`
 	// Version is the build of Node.
 	Version string `json:"version,omitempty"`
 	// Peers is how many clients the event concerned.
@@ -111,7 +109,7 @@ func (e Event) SameFor() time.Duration {
 // Encode returns the event as the store keeps it: JSON without ID and At, which the store gives. Long texts are cut.
 func (e Event) Encode() (string, error) {
 	e.ID, e.At = "", time.Time{}
-	for _, text := range []*string{&e.Cause, &e.By, &e.Version, &e.About} {
+	for _, text := range []*string{&e.Cause, &e.Version, &e.About} {
 		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxText)], "")
 	}
 	text, err := json.Marshal(e)

@@ -64,12 +64,12 @@ func TestFilter(t *testing.T) {
 
 func TestSentences(t *testing.T) {
 	for want, e := range map[string]Event{
-		"hall: sfu-2 died (stream broken, ports refused) -> sfu-1": {Kind: RoomRehomed, Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "stream broken, ports refused"},
-		"hall: 2 of 2 back at signaling-1, worst gap 0.14 s":       {Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 2, Back: 2, WorstGapMillis: 140},
-		"sfu-1 is up (version 0.1.0)":                              {Kind: NodeUp, Node: "sfu-1", Version: "0.1.0"},
-		"sfu-1 no longer drains":                                   {Kind: NodeUndrains, Node: "sfu-1"},
-		"the store answers signaling-1 again (silent for 12s)":     {Kind: StoreBack, Node: "signaling-1", Cause: "silent for 12s"},
-		"comet hall sfu-1":                                         {Kind: "comet", Room: "hall", Node: "sfu-1"},
+		"hall: sfu-2 -> sfu-1 (its process is gone: dead)":     {Kind: RoomRehomed, Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead"},
+		"hall: 2 of 2 back at signaling-1, worst gap 0.14 s":   {Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 2, Back: 2, WorstGapMillis: 140},
+		"sfu-1 is up (version 0.1.0)":                          {Kind: NodeUp, Node: "sfu-1", Version: "0.1.0"},
+		"sfu-1 no longer drains":                               {Kind: NodeUndrains, Node: "sfu-1"},
+		"the store answers signaling-1 again (silent for 12s)": {Kind: StoreBack, Node: "signaling-1", Cause: "silent for 12s"},
+		"comet hall sfu-1":                                     {Kind: "comet", Room: "hall", Node: "sfu-1"},
 	} {
 		if got := e.Sentence(); got != want {
 			t.Errorf("%q, want %q", got, want)

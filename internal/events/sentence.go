@@ -16,14 +16,12 @@ func (e Event) Sentence() string {
 	case NodeLeft:
 		return fmt.Sprintf("%s left", e.Node)
 	case NodeDrains:
-		return fmt.Sprintf("%s drains%s", e.Node, clause(", as %s asked", e.By))
+		return fmt.Sprintf("%s drains", e.Node)
 	case NodeUndrains:
-		return fmt.Sprintf("%s no longer drains%s", e.Node, clause(", as %s asked", e.By))
+		return fmt.Sprintf("%s no longer drains", e.Node)
 	case RoomOpened:
 		return fmt.Sprintf("%s: opened on %s", e.Room, e.Node)
-	case RoomRehomed:
-		return fmt.Sprintf("%s: %s died%s -> %s", e.Room, e.From, clause(" (%s)", e.Cause), e.To)
-	case RoomMoved:
+	case RoomRehomed, RoomMoved:
 		return fmt.Sprintf("%s: %s -> %s%s", e.Room, e.From, e.To, clause(" (%s)", e.Cause))
 	case RoomBack:
 		gap := time.Duration(e.WorstGapMillis) * time.Millisecond

@@ -59,7 +59,7 @@ func (m message) encode() []byte {
 			out = binary.AppendUvarint(out, uint64(g))
 		}
 		out = binary.AppendUvarint(out, uint64(m.load.Watchers))
-		for _, n := range []uint64{uint64(m.load.Sockets), m.load.FloorBitsPerSecond, m.load.FloorPacketsPerSecond, uint64(m.load.Limited)} {
+		for _, n := range []uint64{uint64(m.load.Sockets), m.load.FloorBitsPerSecond, m.load.FloorPacketsPerSecond, uint64(m.load.Limited), uint64(m.load.Waiting)} {
 			out = binary.AppendUvarint(out, n)
 		}
 	}
@@ -144,7 +144,13 @@ func takeFloor(rest []byte, l Load) (Load, error) {
 	}
 	l.FloorBitsPerSecond, l.FloorPacketsPerSecond = min(l.FloorBitsPerSecond, maxLoadBitsPerSecond), min(l.FloorPacketsPerSecond, maxLoadPacketsPerSecond)
 	l.Limited = uint32(min(limited, math.MaxUint32))
-	return l, nil
+	// Older versions end here.
+	if len(rest) == 0 {
+		return l, nil
+	}
+	waiting, _, err := takeNumber(rest)
+	l.Waiting = uint32(min(waiting, math.MaxUint32))
+	return l, err
 }
 
 func takeIncarnations(in []byte) (set pin.Incarnations, rest []byte, err error) {

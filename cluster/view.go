@@ -76,7 +76,7 @@ func (n Node) Can(capability string) bool {
 	return slices.Contains(strings.Split(n.Capabilities, ","), capability)
 }
 
-// Load is a node's report of itself. A signaling node's report has only Seq and Sockets.
+// Load is a node's report of itself. A signaling node's report has only Seq, Sockets and Waiting.
 type Load struct {
 	// Seq grows with each report of a boot.
 	Seq uint64
@@ -91,6 +91,8 @@ type Load struct {
 	Synced   pin.Incarnations
 	Watchers uint32
 	Sockets  uint32
+	// Waiting is how many of a signaling node's people stand in a line before a room.
+	Waiting uint32
 	// The egress if every room were at its lowest layers.
 	FloorBitsPerSecond    uint64
 	FloorPacketsPerSecond uint64

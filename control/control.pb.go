@@ -698,7 +698,8 @@ type Attach struct {
 	KnowsScreenAudio  bool    `protobuf:"varint,15,opt,name=knows_screen_audio,json=knowsScreenAudio,proto3" json:"knows_screen_audio,omitempty"`      // the signaling node can tell of SOURCE_SCREEN_AUDIO; to an older one its slots are empty
 	// Attach only a peer that is in the room, or expected there; refuse any other with
 	// REFUSAL_NOT_HERE and change nothing. For a client whose place nobody could ask the store for.
-	OnlyIfHere    bool `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
+	OnlyIfHere    bool   `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
+	Signaling     string `protobuf:"bytes,17,opt,name=signaling,proto3" json:"signaling,omitempty"` // the node that attaches the peer, for operators
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -843,6 +844,13 @@ func (x *Attach) GetOnlyIfHere() bool {
 		return x.OnlyIfHere
 	}
 	return false
+}
+
+func (x *Attach) GetSignaling() string {
+	if x != nil {
+		return x.Signaling
+	}
+	return ""
 }
 
 // Egress is headroom.Egress.
@@ -3761,6 +3769,8 @@ func (x *Heartbeat) GetCapabilities() []string {
 type RoomsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Media         bool                   `protobuf:"varint,1,opt,name=media,proto3" json:"media,omitempty"` // also tell the state of each peer's media; bounded, and not free
+	Brief         bool                   `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"` // leave the peers out, and only count them
+	Room          string                 `protobuf:"bytes,3,opt,name=room,proto3" json:"room,omitempty"`    // tell of this room alone; empty: of all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3800,6 +3810,20 @@ func (x *RoomsRequest) GetMedia() bool {
 		return x.Media
 	}
 	return false
+}
+
+func (x *RoomsRequest) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
+}
+
+func (x *RoomsRequest) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
 }
 
 type RoomsReply struct {
@@ -3873,6 +3897,8 @@ type HeldRoom struct {
 	Size                *RoomSize              `protobuf:"bytes,7,opt,name=size,proto3" json:"size,omitempty"` // an older node does not tell it
 	// Those of packets_dropped that were too old when the node got to them, because it had too little CPU time.
 	PacketsLate   uint64 `protobuf:"varint,8,opt,name=packets_late,json=packetsLate,proto3" json:"packets_late,omitempty"`
+	People        uint32 `protobuf:"varint,9,opt,name=people,proto3" json:"people,omitempty"`        // the peers, also when they are left out
+	Connected     uint32 `protobuf:"varint,10,opt,name=connected,proto3" json:"connected,omitempty"` // those of them whose DTLS transport is up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3963,6 +3989,20 @@ func (x *HeldRoom) GetPacketsLate() uint64 {
 	return 0
 }
 
+func (x *HeldRoom) GetPeople() uint32 {
+	if x != nil {
+		return x.People
+	}
+	return 0
+}
+
+func (x *HeldRoom) GetConnected() uint32 {
+	if x != nil {
+		return x.Connected
+	}
+	return 0
+}
+
 // RoomSize is what a room costs a node, for whoever has to place it.
 type RoomSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4041,13 +4081,18 @@ func (x *RoomSize) GetEgress() *Egress {
 }
 
 type HeldPeer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
-	Attached      bool                   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`   // a signaling node holds its stream
-	Connected     bool                   `protobuf:"varint,4,opt,name=connected,proto3" json:"connected,omitempty"` // its DTLS transport is up
-	Offers        uint64                 `protobuf:"varint,5,opt,name=offers,proto3" json:"offers,omitempty"`       // offers answered for it here
-	Media         *MediaState            `protobuf:"bytes,6,opt,name=media,proto3" json:"media,omitempty"`          // only when asked for
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Identity  string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	Attached  bool                   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`   // a signaling node holds its stream
+	Connected bool                   `protobuf:"varint,4,opt,name=connected,proto3" json:"connected,omitempty"` // its DTLS transport is up
+	Offers    uint64                 `protobuf:"varint,5,opt,name=offers,proto3" json:"offers,omitempty"`       // offers answered for it here
+	Media     *MediaState            `protobuf:"bytes,6,opt,name=media,proto3" json:"media,omitempty"`          // only when asked for
+	Signaling string                 `protobuf:"bytes,7,opt,name=signaling,proto3" json:"signaling,omitempty"`  // the signaling node that holds its stream; empty: none, or an older one
+	// How the media reach the node, when media was asked for: "udp" or "tcp"; empty: they do not.
+	Transport     string `protobuf:"bytes,8,opt,name=transport,proto3" json:"transport,omitempty"`
+	RoundTripMs   uint32 `protobuf:"varint,9,opt,name=round_trip_ms,json=roundTripMs,proto3" json:"round_trip_ms,omitempty"`   // as its last report shows; 0: not known
+	LostPermille  uint32 `protobuf:"varint,10,opt,name=lost_permille,json=lostPermille,proto3" json:"lost_permille,omitempty"` // of what it is sent, in its last report, the worst of its streams
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4122,6 +4167,34 @@ func (x *HeldPeer) GetMedia() *MediaState {
 		return x.Media
 	}
 	return nil
+}
+
+func (x *HeldPeer) GetSignaling() string {
+	if x != nil {
+		return x.Signaling
+	}
+	return ""
+}
+
+func (x *HeldPeer) GetTransport() string {
+	if x != nil {
+		return x.Transport
+	}
+	return ""
+}
+
+func (x *HeldPeer) GetRoundTripMs() uint32 {
+	if x != nil {
+		return x.RoundTripMs
+	}
+	return 0
+}
+
+func (x *HeldPeer) GetLostPermille() uint32 {
+	if x != nil {
+		return x.LostPermille
+	}
+	return 0
 }
 
 // MediaState is what the node sends to one peer and receives from it, and what each
@@ -5310,7 +5383,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\xa1\x05\n" +
+	"\amessage\"\xbf\x05\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -5334,7 +5407,8 @@ const file_control_proto_rawDesc = "" +
 	"\x0eexpected_floor\x18\x0e \x01(\v2\x1b.holdfast.control.v1.EgressR\rexpectedFloor\x12,\n" +
 	"\x12knows_screen_audio\x18\x0f \x01(\bR\x10knowsScreenAudio\x12 \n" +
 	"\fonly_if_here\x18\x10 \x01(\bR\n" +
-	"onlyIfHere\"^\n" +
+	"onlyIfHere\x12\x1c\n" +
+	"\tsignaling\x18\x11 \x01(\tR\tsignaling\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
 	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\x9e\x03\n" +
@@ -5528,14 +5602,16 @@ const file_control_proto_rawDesc = "" +
 	"\x05media\x18\x03 \x01(\tR\x05media\x12\x10\n" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\"\n" +
-	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"$\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"N\n" +
 	"\fRoomsRequest\x12\x14\n" +
-	"\x05media\x18\x01 \x01(\bR\x05media\"i\n" +
+	"\x05media\x18\x01 \x01(\bR\x05media\x12\x14\n" +
+	"\x05brief\x18\x02 \x01(\bR\x05brief\x12\x12\n" +
+	"\x04room\x18\x03 \x01(\tR\x04room\"i\n" +
 	"\n" +
 	"RoomsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x123\n" +
-	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\xe0\x02\n" +
+	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\x96\x03\n" +
 	"\bHeldRoom\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x123\n" +
@@ -5544,20 +5620,28 @@ const file_control_proto_rawDesc = "" +
 	"\x0fpackets_dropped\x18\x05 \x01(\x04R\x0epacketsDropped\x123\n" +
 	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\x121\n" +
 	"\x04size\x18\a \x01(\v2\x1d.holdfast.control.v1.RoomSizeR\x04size\x12!\n" +
-	"\fpackets_late\x18\b \x01(\x04R\vpacketsLate\"\xaf\x01\n" +
+	"\fpackets_late\x18\b \x01(\x04R\vpacketsLate\x12\x16\n" +
+	"\x06people\x18\t \x01(\rR\x06people\x12\x1c\n" +
+	"\tconnected\x18\n" +
+	" \x01(\rR\tconnected\"\xaf\x01\n" +
 	"\bRoomSize\x12\x16\n" +
 	"\x06people\x18\x01 \x01(\rR\x06people\x12\x18\n" +
 	"\acameras\x18\x02 \x01(\rR\acameras\x12 \n" +
 	"\vmicrophones\x18\x03 \x01(\rR\vmicrophones\x12\x1a\n" +
 	"\bexpected\x18\x04 \x01(\rR\bexpected\x123\n" +
-	"\x06egress\x18\x05 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\xbf\x01\n" +
+	"\x06egress\x18\x05 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\xc4\x02\n" +
 	"\bHeldPeer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x1a\n" +
 	"\battached\x18\x03 \x01(\bR\battached\x12\x1c\n" +
 	"\tconnected\x18\x04 \x01(\bR\tconnected\x12\x16\n" +
 	"\x06offers\x18\x05 \x01(\x04R\x06offers\x125\n" +
-	"\x05media\x18\x06 \x01(\v2\x1f.holdfast.control.v1.MediaStateR\x05media\"\xa0\x02\n" +
+	"\x05media\x18\x06 \x01(\v2\x1f.holdfast.control.v1.MediaStateR\x05media\x12\x1c\n" +
+	"\tsignaling\x18\a \x01(\tR\tsignaling\x12\x1c\n" +
+	"\ttransport\x18\b \x01(\tR\ttransport\x12\"\n" +
+	"\rround_trip_ms\x18\t \x01(\rR\vroundTripMs\x12#\n" +
+	"\rlost_permille\x18\n" +
+	" \x01(\rR\flostPermille\"\xa0\x02\n" +
 	"\n" +
 	"MediaState\x127\n" +
 	"\x18estimate_bits_per_second\x18\x01 \x01(\x04R\x15estimateBitsPerSecond\x121\n" +

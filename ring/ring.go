@@ -80,6 +80,28 @@ func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 // Hash returns the room's place on the ring.
 func Hash(room RoomID) uint32 { return hash32(string(room)) }
 
+// OwnerAt returns the index into Nodes of the node that owns the hash. It returns false if the ring has no nodes.
+func (r *Ring) OwnerAt(hash uint32) (int, bool) {
+	if r.Len() == 0 {
+		return 0, false
+	}
+	return int(r.owners[r.search(hash)]), true
+}
+
+// Shares returns which part of all hashes each of Nodes owns; the parts add up to 1.
+func (r *Ring) Shares() []float64 {
+	shares := make([]float64, r.Len())
+	if r.Len() == 0 {
+		return shares
+	}
+	for i, owner := range r.owners {
+		// The arc of a point begins after the point before it. Numbers of 32 bits wrap around as the ring does.
+		arc := r.hashes[i] - r.hashes[(i+len(r.hashes)-1)%len(r.hashes)]
+		shares[owner] += float64(arc) / (1 << 32)
+	}
+	return shares
+}
+
 // Nodes returns the nodes in a new, sorted slice.
 func (r *Ring) Nodes() []NodeID {
 	if r == nil {

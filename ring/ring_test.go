@@ -3,6 +3,7 @@ package ring
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -280,5 +281,32 @@ func BenchmarkSuccessors(b *testing.B) {
 	for b.Loop() {
 		for range r.Successors("room-17") {
 		}
+	}
+}
+
+// TestSharesAreWhatOwnersHold compares the shares with the owners of many hashes.
+func TestSharesAreWhatOwnersHold(t *testing.T) {
+	if got := New(nil).Shares(); len(got) != 0 {
+		t.Errorf("an empty ring has the shares %v", got)
+	}
+	r := New(named("sfu", 7))
+	shares := r.Shares()
+	counted, sum := make([]float64, r.Len()), 0.0
+	const samples = 1 << 18
+	for i := range uint64(samples) {
+		owner, ok := r.OwnerAt(uint32(i << 32 / samples))
+		if !ok {
+			t.Fatal("a hash has no owner")
+		}
+		counted[owner] += 1.0 / samples
+	}
+	for i, share := range shares {
+		sum += share
+		if math.Abs(share-counted[i]) > 0.002 {
+			t.Errorf("%s: a share of %.4f, but it owns %.4f of the hashes", r.Nodes()[i], share, counted[i])
+		}
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the shares add up to %v", sum)
 	}
 }

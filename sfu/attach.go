@@ -71,7 +71,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if !resumed && (a.request.GetKnownRoster() != 0 || len(a.request.GetExpected()) > 0) {
 		p.came = true
 	}
-	p.generation = a.request.GetGeneration()
+	p.generation, p.signaling = a.request.GetGeneration(), a.request.GetSignaling()
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources, p.knowsScreenAudio = a.request.GetSources(), a.request.GetKnowsScreenAudio()
 	r.expect(a.request.GetExpected())

@@ -34,6 +34,7 @@ type peer struct {
 	// What the last Attach said. sources is the set that the peer may publish, as in control.Attach, and knowsScreenAudio that its
 	// signaling node can name that source.
 	generation       uint64
+	signaling        string
 	canPublish       bool
 	canSubscribe     bool
 	sources          uint32

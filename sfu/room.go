@@ -503,7 +503,23 @@ func (r *room) note(p *peer) {
 }
 
 // held describes the room for an operator. The map unplaced, unless it is nil, gets the streams that belong to no track.
-func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
+// held tells operators of the peer, and with a map for what is unplaced also of its media. It needs the loop.
+func (p *peer) held(unplaced map[string][]*control.Stream) *control.HeldPeer {
+	held := &control.HeldPeer{Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers}
+	if p.outbox != nil {
+		held.Signaling = p.signaling
+	}
+	if unplaced == nil || p.connection == nil {
+		return held
+	}
+	unplaced[held.GetId()] = p.connection.Unplaced()
+	reported := p.connection.Reported()
+	held.Transport = p.connection.Transport()
+	held.RoundTripMs, held.LostPermille = uint32(reported.RoundTrip.Milliseconds()), uint32(reported.Lost*1000)
+	return held
+}
+
+func (r *room) held(ctx context.Context, brief bool, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// The kernel's refusals could be anybody's: each room counts them.
 	refused := r.node.socket.Stats().Refused - r.load.refusedBefore
@@ -518,11 +534,12 @@ func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) 
 			if p.expected {
 				continue
 			}
-			answer.Peers = append(answer.Peers, &control.HeldPeer{
-				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
-			})
-			if unplaced != nil && p.connection != nil {
-				unplaced[string(p.id)] = p.connection.Unplaced()
+			answer.People++
+			if p.connected {
+				answer.Connected++
+			}
+			if !brief {
+				answer.Peers = append(answer.Peers, p.held(unplaced))
 			}
 		}
 	})

@@ -110,8 +110,10 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	n.mu.Lock()
 	rooms := make(map[*room]headroom.Egress, len(n.rooms))
-	for _, r := range n.rooms {
-		rooms[r] = r.load.measured
+	for id, r := range n.rooms {
+		if request.GetRoom() == "" || request.GetRoom() == string(id) {
+			rooms[r] = r.load.measured
+		}
 	}
 	n.mu.Unlock()
 	left := maxStatesTold
@@ -120,7 +122,7 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 		if request.GetMedia() {
 			unplaced = map[string][]*control.Stream{}
 		}
-		held, err := r.held(ctx, unplaced)
+		held, err := r.held(ctx, request.GetBrief(), unplaced)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, status.FromContextError(ctx.Err()).Err()

@@ -42,15 +42,15 @@ func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 	return e.overloaded
 }
 
-// countSockets gossips each change, and marks an overloaded node.
+// countSockets gossips each change of how many are connected and wait here, and marks an overloaded node.
 func (s *Server) countSockets(ctx context.Context) {
 	var even evenness
 	var report cluster.Load
 	asker := readiness.New(askReadyLimit)
 	count := func() {
-		own := uint32(max(s.sockets.Load(), 0))
-		if s.parts.Reports != nil && (own != report.Sockets || report.Seq == 0) {
-			report = cluster.Load{Seq: report.Seq + 1, Sockets: own}
+		own, waiting := uint32(max(s.sockets.Load(), 0)), uint32(s.doors.Waiting())
+		if s.parts.Reports != nil && (own != report.Sockets || waiting != report.Waiting || report.Seq == 0) {
+			report = cluster.Load{Seq: report.Seq + 1, Sockets: own, Waiting: waiting}
 			s.parts.Reports.SetLoad(report)
 		}
 		if view := s.parts.Views.View(); view != nil {

@@ -30,7 +30,7 @@ var errElsewhere = errors.New("the room is elsewhere")
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	s.seat.shown.Store(s.known.shows(s.who))
 	o := &sfulink.Opening{
-		Pin: p, Room: s.who.Room,
+		Pin: p, Room: s.who.Room, Signaling: s.server.config.Node,
 		Peer: &control.Peer{
 			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name,
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),

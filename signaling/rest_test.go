@@ -292,6 +292,10 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 		"/api/v1/rooms":       {host: 403, unbound: 403},
 		"/api/v1/rooms/lobby": {host: 200, unbound: 403},
 		"/api/v1/rooms/attic": {host: 403, unbound: 403},
+		"/api/v1/overview":    {host: 403, unbound: 403},
+		"/api/v1/ring":        {host: 403, unbound: 403},
+		"/api/v1/loads":       {host: 403, unbound: 403},
+		"/api/v1/room-list":   {host: 403, unbound: 403},
 	} {
 		maps.Copy(wants, map[string]int{"": 401, "nonsense": 401, nobody: 403, admin: 200})
 		for token, want := range wants {
@@ -318,7 +322,7 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	}
 	_, body, _ := e.get("/api/v1/rooms", admin)
 	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +
-		`"attached":false,"connected":false,"offers":0}],"packetsForwarded":0,"packetsDropped":0,"packetsLate":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {
+		`"attached":false,"connected":false,"offers":0,"signaling":""}],"packetsForwarded":0,"packetsDropped":0,"packetsLate":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {
 		t.Errorf("rooms are\n%s want\n%s", body, want)
 	}
 	if _, body, _ := e.get("/api/v1/rooms/a%2Fb%20%7B", admin); !strings.Contains(body, `"room":"a/b {"`) || !strings.Contains(body, `"heldBy":[]`) {

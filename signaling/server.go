@@ -49,6 +49,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/hub"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/operator"
 	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -148,6 +149,7 @@ type Server struct {
 	decode func([]byte) (wire.Message, error)
 
 	pending      *connlimit.Limiter
+	loads        operator.History
 	limits       *limits.Limits
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
@@ -237,7 +239,7 @@ func (s *Server) handler() http.Handler {
 			DemandRoomCreate: s.config.DemandRoomCreate,
 		},
 		Keys: s.parts.Keys, Views: s.parts.Views, Placer: s.parts.Placer, Pool: s.parts.Pool, Hub: s.hub, Users: s.parts.Users,
-		Rosters: s.parts.Rosters, Events: s.parts.Events, Recorder: s.parts.Recorder, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Killer: s.parts.Killer,
+		Rosters: s.parts.Rosters, Events: s.parts.Events, Recorder: s.parts.Recorder, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Loads: &s.loads, Killer: s.parts.Killer,
 		RelayCounters: s.parts.RelayCounters, Static: s.parts.Static,
 		Limits: s.limits, Endings: s.endings, Moderation: s.moderation, Doors: s.doors,
 		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count,
@@ -295,6 +297,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.doors.Run(life) })
 	watched.Go(func() { s.countSockets(life) })
 	watched.Go(func() { s.hostSessions(life) })
+	watched.Go(func() { s.loads.Run(life, s.parts.Views.View) })
 	var err error
 	select {
 	case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/dtls/v3"
@@ -81,6 +82,9 @@ type Connection struct {
 	session uint64
 
 	feedback feedbackReader
+
+	// reported is what the client's last report says of the way to it.
+	reported atomic.Pointer[Reported]
 
 	// budgets is held while the room is told what the path carries, so that a replaced connection tells nothing after Retire.
 	budgets  sync.Mutex
@@ -174,6 +178,24 @@ func (c *Connection) Path() *bandwidth.Path { return c.path }
 // Silence ends the layers of muted sources, a set as in control.Peer: they begin anew when unmuted, and no lost packets are asked for.
 // Reception is still reported, because the path is as it is. It may wait for the room's media.
 func (c *Connection) Silence(muted uint32) { closeLayers(c.uplink.mute(muted)) }
+
+// Reported is what a client's last report says of the way to it. Zero fields are not known.
+type Reported struct {
+	RoundTrip time.Duration
+	// Lost is the share of the packets of its worst stream that did not arrive since the report before.
+	Lost float64
+}
+
+// Reported returns what the client last reported.
+func (c *Connection) Reported() Reported {
+	if r := c.reported.Load(); r != nil {
+		return *r
+	}
+	return Reported{}
+}
+
+// Transport returns "udp" or "tcp", or nothing before media can be sent.
+func (c *Connection) Transport() string { return c.conn.Network() }
 
 // Unplaced lists the streams whose packets belong to no m-line.
 func (c *Connection) Unplaced() []*control.Stream { return c.uplink.listUnplaced() }
@@ -374,6 +396,12 @@ func (c *Connection) keyframeRequested(ssrc uint32) {
 
 // roundTrip measures the round trip from the reports on what the node sent (RFC 3550 section 6.4.1).
 func (c *Connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
+	var worst uint8
+	for i := range reports {
+		if c.slotOf(reports[i].SSRC) != nil {
+			worst = max(worst, reports[i].FractionLost)
+		}
+	}
 	for i := range reports {
 		r := &reports[i]
 		if r.LastSenderReport == 0 || c.slotOf(r.SSRC) == nil {
@@ -382,6 +410,7 @@ func (c *Connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time
 		if rtt, ok := c.cfg.Room.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
 			c.uplink.roundTrip(rtt)
 			c.cfg.Room.SetRoundTrip(c.cfg.Peer, rtt)
+			c.reported.Store(&Reported{RoundTrip: rtt, Lost: float64(worst) / 256})
 			return
 		}
 	}

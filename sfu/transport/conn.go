@@ -280,6 +280,17 @@ func (c *Conn) HandshakeFailed() bool {
 	return c.failed && !c.up
 }
 
+// Network returns "udp" or "tcp", whichever carries what is sent, or nothing before an address is chosen.
+func (c *Conn) Network() string {
+	switch to := c.selected.Load(); {
+	case to == nil:
+		return ""
+	case to.Stream != nil:
+		return "tcp"
+	}
+	return "udp"
+}
+
 // Close returns when the goroutines have ended. It sends no DTLS close_notify, which would end an RTCPeerConnection
 // that may be moving.
 func (c *Conn) Close() {

@@ -46,6 +46,8 @@ type nodeRow struct {
 
 	// Sockets are those of a signaling node.
 	Sockets uint32 `json:"sockets"`
+	// Waiting are the people of a signaling node who stand in a line.
+	Waiting uint32 `json:"waiting"`
 
 	// MediaTold are the media sockets of which clients are told.
 	MediaTold []string `json:"mediaTold,omitempty"`
@@ -75,7 +77,7 @@ func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 			FloorBitsPerSecond: n.Load.FloorBitsPerSecond, LimitedSeconds: n.Load.Limited,
-			Sockets: n.Load.Sockets, MediaTold: told, MediaSilent: silent,
+			Sockets: n.Load.Sockets, Waiting: n.Load.Waiting, MediaTold: told, MediaSilent: silent,
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })

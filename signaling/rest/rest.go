@@ -38,6 +38,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
+	"github.com/holdfast-rtc/holdfast/signaling/operator"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -110,6 +111,8 @@ type Deps struct {
 	// Recorder may be nil. Then nothing is recorded.
 	Recorder *events.Recorder
 	Messages Messenger
+	// Loads are those of the last minutes.
+	Loads *operator.History
 	// MediaSockets may be nil. Then media sockets are not checked.
 	MediaSockets MediaSockets
 	// Killer is nil outside development clusters.
@@ -137,7 +140,10 @@ type Deps struct {
 }
 
 // API is the HTTP side of one signaling node.
-type API struct{ deps Deps }
+type API struct {
+	deps Deps
+	list operator.Rooms
+}
 
 // New returns an API.
 func New(deps Deps) *API { return &API{deps: deps} }
@@ -193,6 +199,7 @@ func (a *API) Handler() http.Handler {
 		r.Get("/config", a.serveConfig)
 		if a.deps.Config.Dev {
 			r.Get("/dev/token", a.serveDevToken)
+			r.Post("/dev/operator", a.serveDevOperator)
 		}
 		if a.mayKill() {
 			r.Post("/dev/kill", a.serveDevKill)
@@ -217,6 +224,10 @@ func (a *API) Handler() http.Handler {
 				r.Get("/rooms", a.serveRooms)
 				r.Get("/presence", a.servePresence)
 				r.Get("/events", a.serveEvents)
+				r.Get("/overview", a.serveOverview)
+				r.Get("/ring", a.serveRing)
+				r.Get("/loads", a.serveLoads)
+				r.Get("/room-list", a.serveRoomList)
 			})
 			r.Group(func(r chi.Router) {
 				r.Use(a.granted(access.Grant.ForClusterAdmin))

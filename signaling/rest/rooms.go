@@ -100,7 +100,14 @@ type heldPeer struct {
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
-	Media     *media `json:"media,omitempty"`
+	// Signaling is the signaling node that holds its stream; empty if none does.
+	Signaling string `json:"signaling"`
+	// Transport is udp or tcp, RoundTripMs that of its last report (0: not known), and LostPermille what did not arrive of the worst of the
+	// streams that it is sent. They are told with Media.
+	Transport    string `json:"transport,omitempty"`
+	RoundTripMs  uint32 `json:"roundTripMs,omitempty"`
+	LostPermille uint32 `json:"lostPermille,omitempty"`
+	Media        *media `json:"media,omitempty"`
 }
 
 type heldRoom struct {
@@ -128,7 +135,7 @@ type roomAnswer struct {
 }
 
 func (a *API) serveRooms(w http.ResponseWriter, r *http.Request) {
-	reply.JSON(w, http.StatusOK, a.askAll(r.Context(), r.URL.Query().Has("media")))
+	reply.JSON(w, http.StatusOK, a.askAll(r.Context(), &control.RoomsRequest{Media: r.URL.Query().Has("media")}))
 }
 
 // serveRoom answers a token that runs the room or sees the cluster.
@@ -156,16 +163,17 @@ func (a *API) serveRoom(w http.ResponseWriter, r *http.Request) {
 		reply.Refuse(w, err)
 		return
 	}
-	all := a.askAll(r.Context(), false)
-	answer.HeldBy = slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
-	answer.Unreachable = all.Unreachable
+	held := a.askAll(r.Context(), &control.RoomsRequest{Room: string(room), Media: r.URL.Query().Has("media")})
+	// An older media node tells of all its rooms.
+	answer.HeldBy = slices.DeleteFunc(held.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
+	answer.Unreachable = held.Unreachable
 	reply.JSON(w, http.StatusOK, answer)
 }
 
 // askAll asks every node, because the store knows only where rooms are meant to be.
-func (a *API) askAll(ctx context.Context, media bool) roomsAnswer {
+func (a *API) askAll(ctx context.Context, request *control.RoomsRequest) roomsAnswer {
 	rooms, unreachable := moderation.AskNodes(ctx, a.deps.Moderation, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
-		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
+		reply, err := client.Rooms(ctx, request)
 		return heldRooms(reply), err
 	})
 	slices.SortFunc(rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
@@ -180,6 +188,7 @@ func heldRooms(reply *control.RoomsReply) []heldRoom {
 			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
 				return heldPeer{
 					Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers(),
+					Signaling: p.GetSignaling(), Transport: p.GetTransport(), RoundTripMs: p.GetRoundTripMs(), LostPermille: p.GetLostPermille(),
 					Media: mediaOf(p.GetMedia()),
 				}
 			}),

@@ -89,6 +89,7 @@ type Opening struct {
 	Known        uint64        // control.RosterDigest of the client's roster; 0: none
 	Expect       headroom.Room // if it opens the room
 	Path         uint64        // bits per second; 0: unlimited
+	Signaling    ring.NodeID   // who attaches
 	OnlyIfHere   bool          // refused with REFUSAL_NOT_HERE unless the node knows the peer
 }
 
@@ -102,6 +103,7 @@ func (o Opening) message() *control.PeerMessage {
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
 		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor, KnowsScreenAudio: true, OnlyIfHere: o.OnlyIfHere,
+		Signaling: string(o.Signaling),
 	}}}
 }
 

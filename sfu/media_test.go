@@ -49,6 +49,7 @@ func meet(t *testing.T, address string) {
 		}
 	}
 	s.toldOfMedia(t)
+	s.toldBriefly(t)
 	if held.GetPacketsForwarded() == 0 || held.GetPacketsDropped() != 0 {
 		t.Errorf("forwarded %d, dropped %d", held.GetPacketsForwarded(), held.GetPacketsDropped())
 	}
@@ -62,6 +63,9 @@ func (s *stage) toldOfMedia(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range reply.GetRooms()[0].GetPeers() {
+		if p.GetTransport() != "udp" || p.GetSignaling() != "signaling-7" {
+			t.Errorf("%s is told to be over %q at %q", p.GetId(), p.GetTransport(), p.GetSignaling())
+		}
 		media := p.GetMedia()
 		if len(media.GetTracks()) != 2 || len(media.GetSlots()) != 4 || len(media.GetUnplaced()) != 0 {
 			t.Fatalf("%s has %d tracks, %d slots and %d streams in no track: %v", p.GetId(), len(media.GetTracks()), len(media.GetSlots()), len(media.GetUnplaced()), media)
@@ -75,6 +79,20 @@ func (s *stage) toldOfMedia(t *testing.T) {
 			if track.GetPacketsIn() == 0 || track.GetHeardMsAgo() < 0 {
 				t.Errorf("a track that is seen: %v", track)
 			}
+		}
+	}
+}
+
+// toldBriefly checks what the node says when asked for no more than counts, and for one room.
+func (s *stage) toldBriefly(t *testing.T) {
+	t.Helper()
+	for room, want := range map[string]int{"": 1, "room": 1, "another": 0} {
+		reply, err := s.client.Rooms(t.Context(), &control.RoomsRequest{Brief: true, Room: room})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rooms := reply.GetRooms(); len(rooms) != want || want > 0 && (len(rooms[0].GetPeers()) != 0 || rooms[0].GetPeople() != 2 || rooms[0].GetConnected() != 2) {
+			t.Errorf("of %q the node briefly says: %v", room, rooms)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (e *attachStream) lastSlots() []*control.Slot {
 func (s *stage) attachMessage(p pin.Pin, room, peer string, generation uint64) *control.PeerMessage {
 	return &control.PeerMessage{Fence: control.FenceProto(p.Fence), Message: &control.PeerMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(p), Room: room, Peer: &control.Peer{Id: peer, Identity: peer, Name: peer}, Generation: generation,
-		CanPublish: true, CanSubscribe: true,
+		Signaling: "signaling-7", CanPublish: true, CanSubscribe: true,
 	}}}
 }
 

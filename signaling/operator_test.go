@@ -41,23 +41,13 @@ func TestOperatorsSeeTheCluster(t *testing.T) {
 		Owners []int
 	}
 	ask("/ring", &around)
-	if len(around.Nodes) != 1 || len(around.Shares) != 1 || around.Shares[0] != 1 || len(around.Owners) == 0 {
-		t.Errorf("the ring is %+v", around)
+	if around.Nodes == nil || around.Shares == nil || around.Owners == nil || len(around.Nodes) != 0 {
+		t.Errorf("an empty ring is %+v", around)
 	}
 	var overview struct{ Node, Version string }
 	ask("/overview", &overview)
-	if overview.Node != string(e.server.config.Node) || overview.Version == "" {
+	if overview.Node != string(e.config.Node) || overview.Version == "" {
 		t.Errorf("the overview is %+v", overview)
-	}
-	var room struct {
-		HeldBy []struct {
-			Room  string
-			Peers []struct{ Identity, Signaling string }
-		}
-	}
-	ask("/rooms/lobby?media", &room)
-	if len(room.HeldBy) != 1 || len(room.HeldBy[0].Peers) != 1 || room.HeldBy[0].Peers[0].Signaling != string(e.server.config.Node) {
-		t.Errorf("the room is %+v", room)
 	}
 	for _, bad := range []string{"sort=size", "order=up", "limit=0", "limit=201", "offset=-1", "offset=x"} {
 		if status, body, _ := e.get("/api/v1/room-list?"+bad, admin); status != http.StatusBadRequest || !strings.Contains(body, `"code":"bad_message"`) {

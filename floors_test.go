@@ -53,7 +53,7 @@ var floors = [][]string{
 	{"control", "people/roster"},
 	{"internal/testkit"},
 	{"people/waitlist", "people/messaging"},
-	{"internal/events"},
+	{"internal/events", "internal/metrics"},
 	{"pin", "internal/panics", "failover/relief"},
 	{"ring/paper"},
 	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock", "internal/child", "internal/build"},
@@ -151,6 +151,12 @@ var technologies = []technology{
 		"github.com/anishathalye/porcupine", nil,
 		[]string{"orchestrator/history"},
 		"histories are judged in one place, by one model",
+	},
+	{
+		"github.com/prometheus",
+		[]string{"internal/metrics"},
+		[]string{"lab/e2e"},
+		"all names, labels and buckets stand in one place; the other packages tell it in their own nouns",
 	},
 	{
 		"os/signal",

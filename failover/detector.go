@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -107,7 +108,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 		// An isolated node confirms nothing, whatever gossip says.
 		case isolated:
 		case silence >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
-			f.membership.ConfirmDead(node.ID, node.Boot, fmt.Sprintf("gossip, no heartbeat for %s, no answer for %s", silence, answer))
+			f.config.Metrics.Detected(metrics.EvidenceGossip, silence)
+			f.membership.ConfirmDead(node.ID, node.Boot, whyGossip+fmt.Sprintf("no heartbeat for %s, no answer for %s", silence, answer))
 		case log:
 			f.log.Warn("gossip takes a node for dead that is heard here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}

@@ -33,6 +33,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -136,6 +137,8 @@ type Config struct {
 	Panics *panics.Guard
 	// Events is told of nodes that come and go. It may be nil.
 	Events *events.Recorder
+	// Metrics counts deaths and re-homings. It may be nil.
+	Metrics *metrics.Failover
 }
 
 // DefaultConfig has the values of the binary. Self and Panics are left to the caller.
@@ -206,6 +209,13 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		f.relief = relief.New(relief.DefaultConfig())
 	}
 	return f
+}
+
+// Active counts the rooms that are re-homed or moved now.
+func (f *Failover) Active() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.active)
 }
 
 // catch runs task and logs a panic of it. A task that failed this way is begun again by the next reconciliation.

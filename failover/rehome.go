@@ -52,6 +52,7 @@ func (f *Failover) carryOut(ctx context.Context, m *move, slot *waiter) {
 		// The store was silent, no node had headroom, or the stored pin was not higher. The move waits and tries
 		// again.
 		again := f.spread(pause.Next())
+		f.config.Metrics.Delayed()
 		f.logDelay(m, err, again)
 		if !m.told {
 			m.told = true
@@ -92,6 +93,7 @@ func (f *Failover) advance(ctx context.Context, m *move, slot *waiter, started t
 	failpoint.Hit("notify.before")
 	f.rooms.Moved(ctx, m.room.Room, m.to)
 	if !m.again {
+		f.config.Metrics.Rehomed(time.Since(started))
 		f.log.Info("clients told to restart", "room", m.room.Room, "peers", m.room.Peers)
 	}
 	return nil

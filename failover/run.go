@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -69,6 +71,12 @@ func (f *Failover) record(event cluster.Event) {
 	if !known {
 		return
 	}
+	switch kind {
+	case events.NodeDown:
+		f.config.Metrics.Died(string(event.Node.ID), string(event.Node.Role), evidenceOf(event.Why))
+	default:
+		f.config.Metrics.Gone(string(event.Node.ID))
+	}
 	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot)}
 	if kind == events.NodeUp {
 		fact.Version = event.Node.Version
@@ -77,6 +85,18 @@ func (f *Failover) record(event cluster.Event) {
 		fact.Cause = event.Why
 	}
 	f.config.Events.Record(fact)
+}
+
+// evidenceOf classifies the reason of a death for the metrics.
+func evidenceOf(why string) string {
+	switch {
+	case strings.HasPrefix(why, whyProof):
+		return metrics.EvidenceProof
+	case strings.HasPrefix(why, whyGossip):
+		return metrics.EvidenceGossip
+	default:
+		return metrics.EvidenceTold
+	}
 }
 
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 )
 
 const (
@@ -19,6 +20,12 @@ const (
 	suspectAfter = 2500 * time.Millisecond
 	// A stream that lasted longer than this was healthy, so the back-off begins anew.
 	settledStream = time.Second
+)
+
+// The beginnings of the reasons of a death.
+const (
+	whyProof  = "proof: "
+	whyGossip = "gossip, "
 )
 
 // watch follows one boot by its stream of heartbeats, and probes it whenever the stream ends. It returns when ctx
@@ -59,7 +66,9 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream streamSt
 		}
 		switch evidence.verdict() {
 		case verdictDead:
-			f.membership.ReportDead(node.ID, node.Boot, "proof: "+evidence.String())
+			silence, _ := w.health.silence()
+			f.config.Metrics.Detected(metrics.EvidenceProof, silence)
+			f.membership.ReportDead(node.ID, node.Boot, whyProof+evidence.String())
 			return false
 		case verdictAlive:
 			// Only the connection broke.

@@ -9,11 +9,14 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/balancer"
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
 // FrontConfig is the configuration of a balancer. Each field is a flag of 'holdfast front', an environment variable and its default.
 type FrontConfig struct {
 	tlsFlags
+	metricsFlag
 	Name           string   `default:"front" help:"The name in the log."`
 	Listen         string   `default:":7880" help:"host:port that clients connect to."`
 	Backend        []string `placeholder:"HOST:PORT" help:"Signaling nodes; repeat, or separate with commas."`
@@ -24,7 +27,7 @@ type FrontConfig struct {
 func (c *FrontConfig) balancer() (balancer.Config, error) {
 	cfg := balancer.DefaultConfig()
 	cfg.Backends, cfg.MaxConnections, cfg.ProxyProtocol = c.Backend, c.MaxConnections, c.ProxyProtocol
-	return cfg, Faults(CheckHostPort("listen", c.Listen), c.checkTLS(), cfg.Validate())
+	return cfg, Faults(CheckHostPort("listen", c.Listen), c.checkMetrics(), c.checkTLS(), cfg.Validate())
 }
 
 // Front is the process of a balancer.
@@ -58,13 +61,23 @@ func (p *Front) Run(ctx context.Context, process Process) error {
 		_ = listener.Close()
 		return fmt.Errorf("start the front: %w", err)
 	}
-	cfg.TLS = secure.config()
-	log.Info("front is up", "listen", listener.Addr().String(), "backends", cfg.Backends)
-	if err := process.Announce(map[string]string{child.AddressHTTP: listener.Addr().String()}); err != nil {
+	scraped, err := p.config.listenMetrics(ctx)
+	if err != nil {
+		_ = listener.Close()
+		secure.close()
 		return err
 	}
+	cfg.TLS = secure.config()
+	log.Info("front is up", "listen", listener.Addr().String(), "backends", cfg.Backends)
+	addresses := map[string]string{child.AddressHTTP: listener.Addr().String()}
+	tellMetrics(scraped, addresses)
+	if err := process.Announce(addresses); err != nil {
+		return err
+	}
+	measured := metrics.New("front", p.config.Name, panics.New(), log)
 	group, work := errgroup.WithContext(ctx)
 	group.Go(func() error { return balancer.New(cfg, log).Serve(work, listener) })
+	group.Go(func() error { return measured.Serve(work, scraped) })
 	group.Go(func() error { return secure.watch(work, log) })
 	group.Go(func() error { return secure.serveRedirect(work, log) })
 	return ended(work, group.Wait())

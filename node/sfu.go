@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -33,6 +34,7 @@ type SFUConfig struct {
 	nameFlag
 	gossipFlags
 	storeFlag
+	metricsFlag
 	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
 	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
@@ -88,7 +90,7 @@ func (c *SFUConfig) plan() (sfuPlan, error) {
 		stunFaults = append(stunFaults, errors.New("--media-stun: give either it or --media-advertise"))
 	}
 	return sfuPlan{name: name, key: key, config: cfg}, Faults(
-		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), CheckHostPort("control-listen", c.ControlListen),
+		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), c.checkMetrics(), CheckHostPort("control-listen", c.ControlListen),
 		CheckHostPort("media-listen", c.MediaListen), cfg.Validate())
 }
 
@@ -141,7 +143,10 @@ type sfuNode struct {
 	quorum  *cluster.Quorum
 	events  *events.Recorder
 	// watch follows the file of the cluster key.
-	watch func(ctx context.Context) error
+	watch   func(ctx context.Context) error
+	metrics *metrics.Registry
+	// scraped is nil if nobody asks for metrics.
+	scraped net.Listener
 }
 
 // confirmer breaks the cycle: the pin owner needs the node, and the node its owner.
@@ -165,15 +170,21 @@ func (c *SFUConfig) wire(ctx context.Context, plan sfuPlan, former pin.BootID, l
 		return nil, fmt.Errorf("listen for signaling nodes: %w", err)
 	}
 	n := &sfuNode{log: log, self: plan.config.Node, control: listener}
+	if n.scraped, err = c.listenMetrics(ctx); err != nil {
+		listener.Close()
+		return nil, err
+	}
 	if len(c.MediaSTUN) > 0 {
 		if plan.config.AdvertiseIPs, err = sfu.Discover(ctx, plan.config, c.MediaSTUN); err != nil {
 			listener.Close()
+			closeListener(n.scraped)
 			return nil, fmt.Errorf("find the address that clients reach the media port at (--media-stun; --media-advertise needs no server): %w", err)
 		}
 		log.Info("address outside found", "servers", c.MediaSTUN, "media", plan.config.AdvertiseIPs)
 	}
 	if err := n.join(ctx, c, plan, former); err != nil {
 		listener.Close()
+		closeListener(n.scraped)
 		return nil, err
 	}
 	return n, nil
@@ -181,11 +192,14 @@ func (c *SFUConfig) wire(ctx context.Context, plan sfuPlan, former pin.BootID, l
 
 func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former pin.BootID) (err error) {
 	owner, guard := &confirmer{}, panics.New()
+	n.metrics = metrics.New(string(cluster.RoleSFU), string(plan.config.Node), guard, n.log)
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return Faults(fmt.Errorf("--store: %w", err))
 	}
+	n.store.Measure(n.metrics.NewStore())
 	n.events = events.NewRecorder(n.store, guard, n.log)
 	plan.config.Panics, plan.config.Events = guard, n.events
+	plan.config.Metrics = sfu.NewMetrics(n.metrics)
 	plan.config.Boot = newBoot(ctx, n.store, cluster.RoleSFU, plan.config.Node, former, n.log)
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		return err
@@ -201,6 +215,8 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	if n.cluster, err = cluster.New(c.config(self, former, plan.key, guard), n.log); err != nil {
 		return Faults(err)
 	}
+	n.media.Measure(n.metrics)
+	measureCluster(n.metrics, n.cluster.View, n.events.Lost)
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log, func() {}) }
 	n.quorum = cluster.NewQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
@@ -238,6 +254,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 		return n.server.Serve(work, n.control, n.media.Register)
 	})
 	group.Go(func() error { return n.watch(work) })
+	group.Go(func() error { return n.metrics.Serve(work, n.scraped) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
 }
@@ -261,6 +278,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 		child.AddressMedia:   n.media.MediaAddress().String(),
 		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
+	tellMetrics(n.scraped, addresses)
 	n.log.Info("media node is up", "version", build.Current().Short(), "control", addresses[child.AddressControl],
 		"media", addresses[child.AddressMedia], "gossip", addresses[child.AddressGossip], "clients_are_told", n.media.MediaIPs())
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {

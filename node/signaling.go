@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
@@ -36,6 +37,7 @@ type SignalingConfig struct {
 	nameFlag
 	gossipFlags
 	storeFlag
+	metricsFlag
 	KeyringConfig
 	limitFlags
 	turnFlags
@@ -83,7 +85,7 @@ func (c *SignalingConfig) plan() (signalingPlan, error) {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, Faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(c.tlsFlags), c.checkTLS(), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkMetrics(), c.checkTurn(c.tlsFlags), c.checkTLS(), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Signaling is the process of a signaling node.
@@ -136,7 +138,10 @@ type signalingNode struct {
 	// turn is nil if the node does not relay.
 	turn *turnNode
 	// tls is nil if the page's port is plain.
-	tls *pageTLS
+	tls     *pageTLS
+	metrics *metrics.Registry
+	// scraped is nil if nobody asks for metrics.
+	scraped net.Listener
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -152,7 +157,10 @@ func (c *SignalingConfig) wire(ctx context.Context, plan signalingPlan, former p
 		return nil, fmt.Errorf("listen for signaling nodes (--control-listen): %w", err)
 	}
 	n := &signalingNode{log: log, listener: listener, control: nodes}
-	if n.tls, err = c.listenTLS(ctx, listener.Addr()); err == nil {
+	if n.scraped, err = c.listenMetrics(ctx); err == nil {
+		n.tls, err = c.listenTLS(ctx, listener.Addr())
+	}
+	if err == nil {
 		n.turn, err = c.listenTurn(ctx, n.tls.config())
 	}
 	if err == nil {
@@ -161,6 +169,7 @@ func (c *SignalingConfig) wire(ctx context.Context, plan signalingPlan, former p
 	if err != nil {
 		listener.Close()
 		nodes.Close()
+		closeListener(n.scraped)
 		n.turn.close()
 		n.tls.close()
 		return nil, err
@@ -170,9 +179,11 @@ func (c *SignalingConfig) wire(ctx context.Context, plan signalingPlan, former p
 
 func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signalingPlan, former pin.BootID) (err error) {
 	guard := panics.New()
+	n.metrics = metrics.New(string(cluster.RoleSignaling), string(plan.config.Node), guard, n.log)
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return Faults(fmt.Errorf("--store: %w", err))
 	}
+	n.store.Measure(n.metrics.NewStore())
 	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
@@ -187,6 +198,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	placement := orchestrator.DefaultConfig()
 	n.events = events.NewRecorder(n.store, guard, n.log)
 	placement.StoreClock, placement.Panics, placement.Events = n.store.Now, guard, n.events
+	placement.Metrics = orchestrator.NewMetrics(n.metrics)
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
@@ -198,6 +210,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
 		Reports: n.cluster, MediaSockets: n.tried, Events: n.store, Recorder: n.events,
+		Metrics: signaling.NewMetrics(n.metrics),
 	}
 	if killer := child.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -210,6 +223,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	if err != nil {
 		return err
 	}
+	n.measure()
 	n.watch = []func(context.Context) error{
 		n.turn.watch(n.log),
 		func(ctx context.Context) error { return n.tls.watch(ctx, n.log) },
@@ -221,8 +235,15 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	}
 	moving := failover.DefaultConfig()
 	moving.Self, moving.Panics, moving.Events, moving.NoRelief = plan.config.Node, guard, n.events, c.NoRelief
+	moving.Metrics = n.metrics.NewFailover(func() int { return n.failover.Active() })
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
+}
+
+// measure has Prometheus read the parts that count by themselves.
+func (n *signalingNode) measure() {
+	n.server.Measure(n.metrics, n.turn.counters())
+	measureCluster(n.metrics, n.cluster.View, n.events.Lost)
 }
 
 // controlAddress has the host of the HTTP address unless one is given: it is the same machine.
@@ -258,6 +279,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	for _, watch := range n.watch {
 		group.Go(func() error { return watch(work) })
 	}
+	group.Go(func() error { return n.metrics.Serve(work, n.scraped) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
 }
@@ -275,6 +297,7 @@ func (n *signalingNode) tell(ctx context.Context, announce func(map[string]strin
 		child.AddressGossip:  n.cluster.LocalAddr(),
 	}
 	n.turn.tell(addresses)
+	tellMetrics(n.scraped, addresses)
 	n.log.Info("signaling node is up", "version", build.Current().Short(), "listen", addresses[child.AddressHTTP], "control", addresses[child.AddressControl], "gossip", addresses[child.AddressGossip])
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)

@@ -252,6 +252,14 @@ func (t *turnNode) watch(log *slog.Logger) func(context.Context) error {
 	}
 }
 
+// counters returns nil if the node does not relay.
+func (t *turnNode) counters() func() relay.Counters {
+	if t == nil {
+		return nil
+	}
+	return t.relay.Counters
+}
+
 func (t *turnNode) close() {
 	if t != nil {
 		t.at.Close()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	Panics *panics.Guard
 	// Events is told of each room that this process moves. It may be nil.
 	Events *events.Recorder
+	// Metrics counts placements. It may be nil.
+	Metrics *metrics.Placement
 }
 
 // DefaultConfig has the values of the binary.

@@ -63,6 +63,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 		return now.pin, nil
 	}
 	failpoint.Hit("move.after-swap")
+	o.cfg.Metrics.Moved(causeOf(why))
 	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence, "why", why)
 	o.cfg.Events.Record(events.Event{Kind: events.RoomMoved, Room: room, From: from.Node, To: next.Node, Cause: why, About: next.Fence.String()})
 	if !expect.Unreserved {

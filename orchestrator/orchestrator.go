@@ -92,8 +92,9 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 // by Enter. The other errors are ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // been written), ErrContended, pin.ErrLater (nothing was written), and the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
-	r := o.request(room, expect)
+	r, began := o.request(room, expect), o.cfg.Clock()
 	p, err := o.swapLoop(ctx, r, current{})
+	o.counted(r, began, p, err)
 	if err == nil && r.door {
 		err = waitlist.ErrDoor
 	}
@@ -104,9 +105,10 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 // errors may come with an answer that admits the person. ErrStoreUnavailable also means that the store lost data and
 // the room's roster has not been written again yet.
 func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
-	r := o.request(room, expect)
+	r, began := o.request(room, expect), o.cfg.Clock()
 	r.entry = &e
 	p, err := o.swapLoop(ctx, r, current{})
+	o.counted(r, began, p, err)
 	if err == nil && r.admission.Outcome == waitlist.Admitted && !r.admission.Roster {
 		// The store may have lost the roster. Only a load report from before the door's answer proves that the owner
 		// had written it again.

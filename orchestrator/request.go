@@ -31,6 +31,9 @@ type request struct {
 	in         pin.Incarnation
 	unanswered []pin.BootID
 
+	// claimed is the fence of the last claim that was tried.
+	claimed pin.Fence
+
 	door bool
 	// entry is the person at the door. It is nil if there is none, or if the door has answered.
 	entry     *waitlist.Entry

@@ -83,7 +83,9 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 
 // replace writes next over was, and returns the pin that the store has afterwards.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
-	if !was.absent() {
+	if was.absent() {
+		r.claimed = next.Fence
+	} else {
 		failpoint.Hit("rehome.before-swap")
 	}
 	if r.claiming != (headroom.Egress{}) {
@@ -105,6 +107,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	} else {
 		failpoint.Hit("rehome.after-swap")
 		o.log.Info("pin moved", "room", r.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
+		o.cfg.Metrics.Rehomed(causeOf(r.why))
 		o.cfg.Events.Record(events.Event{Kind: events.RoomRehomed, Room: r.room, From: was.pin.Node, To: next.Node, Cause: r.why, About: next.Fence.String()})
 	}
 	if was.owner.IsZero() && !r.expect.Unreserved {
@@ -123,14 +126,14 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 	// Moving the pin to the node that has the room open moves nobody.
 	if back := was.owner; !back.IsZero() {
-		r.why = "its owner has it open"
+		r.why = whyOwner
 		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
 		return back, nil
 	}
 	known := o.cache.Of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
 		r.evidence = restored
-		r.why = "a write was lost"
+		r.why = whyLost
 		return known, nil
 	}
 	need, fence := r.expect.Cost(), pin.Fence{Epoch: epoch, Nonce: nonce()}
@@ -220,7 +223,13 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 	}
 }
 
-const whyRefused = "its node refused to open the room"
+const (
+	whyRefused = "its node refused to open the room"
+	whyOwner   = "its owner has it open"
+	whyLost    = "a write was lost"
+	// whyGoneBegins is followed by how the process went.
+	whyGoneBegins = "its process is gone: "
+)
 
 func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	view := o.views.View()
@@ -245,7 +254,7 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	case cluster.Replaced:
 		return "a newer process has its name", true
 	case cluster.Departed:
-		return "its process is gone: " + view.HowGone(p.Boot), true
+		return whyGoneBegins + view.HowGone(p.Boot), true
 	default:
 		return "", false
 	}

@@ -41,6 +41,7 @@ func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *ma
 	}
 	m.client = open()
 	m.client.AddHook(s.trips)
+	m.client.AddHook(s.measure)
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
 	s.masters.byAddress[options.Addr] = m

@@ -66,6 +66,7 @@ type Store struct {
 	log       *slog.Logger
 	panics    *panics.Guard
 	trips     *tripCounter
+	measure   *measure
 	rechecks  chan struct{}
 
 	eventsKept int
@@ -89,7 +90,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	// go-redis logs what every call also returns.
 	logging.Disable()
 	s := &Store{
-		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
+		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, measure: &measure{}, rechecks: make(chan struct{}, 1),
 		masters:    masters{byAddress: make(map[string]*master)},
 		eventsKept: eventsKept, eventsLife: eventsLife,
 	}

@@ -192,6 +192,7 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	select {
 	case n.starting <- r:
 		n.log.Info("room opened", "room", string(a.room), "fence", a.pin.Fence.String(), "expected_size", a.people(), "expected_egress", a.cost().String())
+		n.cfg.Metrics.Opened()
 		n.cfg.Events.Record(events.Event{Kind: events.RoomOpened, Room: a.room, Node: n.cfg.Node, About: a.pin.Fence.String()})
 		failpoint.Hit("move.opened")
 		return r, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -47,6 +48,9 @@ type Config struct {
 
 	// Events is told of rooms that open and close here; nil: nobody.
 	Events *events.Recorder
+
+	// Metrics counts what happens seldom; nil: nothing is counted.
+	Metrics *metrics.Media
 }
 
 // Limits bound a node, a room and a peer.

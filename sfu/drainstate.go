@@ -49,6 +49,7 @@ func (n *Node) StartDrain(d Drain) {
 		next.began, next.Exit = n.drain.began, next.Exit || n.drain.Exit
 	}
 	n.drain = next
+	n.cfg.Metrics.Drained()
 	n.log.Info("node drains: it takes no more rooms", "rooms", len(n.serving), "deadline", d.Deadline.String(), "exit", next.Exit)
 	open := slices.Collect(maps.Values(n.rooms))
 	n.mu.Unlock()
@@ -112,6 +113,7 @@ func (n *Node) serve(ctx context.Context, r *room) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.serving, r)
+		n.retired = n.retired.Plus(r.media.Stats())
 	}()
 	r.run(ctx)
 }

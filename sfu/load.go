@@ -139,6 +139,9 @@ func (n *Node) share(now time.Time) {
 		r.load.floor = floorOf(&shared[i].Demand)
 	}
 	n.limitedSince = s.sharer.Since()
+	if n.limitedSince.IsZero() && !was.IsZero() {
+		n.limitedFor += now.Sub(was)
+	}
 	n.mu.Unlock()
 	switch since := s.sharer.Since(); {
 	case was.IsZero() && !since.IsZero():

@@ -139,7 +139,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection.Connection, error) {
 		Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
 		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe,
 		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, MediaTCP: r.node.MediaTCP(), PathStart: path,
-		Log: r.log.With("peer", string(p.id)),
+		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, Connected: r.node.cfg.Metrics.Connected,
 	})
 }
 

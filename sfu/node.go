@@ -19,7 +19,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/share"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
@@ -63,11 +65,16 @@ type Node struct {
 	socketed  meter
 	// limitedSince is when pictures began to be held back, zero if none are.
 	limitedSince time.Time
+	// limitedFor sums up the former times, and retired the counts of rooms that have ended.
+	limitedFor time.Duration
+	retired    forward.Stats
 
 	// Only Run's goroutine uses sharing.
 	sharing sharing
 
 	reachable reachable
+
+	tally connection.Tally
 }
 
 // New binds the media sockets and starts nothing.

@@ -46,6 +46,7 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	}
 	session, refused := s.node.attach(stream.Context(), first)
 	if refused != nil {
+		s.node.cfg.Metrics.Refused(reasonOf(refused.code))
 		return stream.Send(refused.event())
 	}
 	written := make(chan error, 1)

@@ -63,12 +63,14 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	case *wire.Migrated:
 		s.migrated(m)
 	case *wire.Stalled:
+		s.server.parts.Metrics.Stalled()
 		s.server.hub.ReportStall(&s.seat, m.Epoch)
 	case *wire.Refresh:
 		s.say(translate.Refresh(m))
 	case *wire.AskICEServers:
 		s.giveICEServers()
 	case *wire.Ping:
+		s.countWay(m.Path)
 		logPath(s.log, s.server.pathLogs, m.Path, s.pin.Node)
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:

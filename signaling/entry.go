@@ -199,10 +199,12 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 	} else {
 		verdict <- nil
 	}
+	began := time.Now()
 	p, err := s.line.enter(ctx, opening.Expect)
 	if err != nil {
 		return nil, err
 	}
+	placed := time.Now()
 	select {
 	case err = <-verdict:
 	case <-ctx.Done(): // e.g. asking panicked
@@ -228,6 +230,7 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)
 		if failure == nil {
+			s.countArrival(began, placed)
 			return link, nil
 		}
 		s.log.Debug("not attached", "node", p.Node, "tries", tries+1, "error", failure)

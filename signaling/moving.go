@@ -182,6 +182,7 @@ func (s *session) migrated(m *wire.Migrated) {
 		return
 	}
 	s.server.hub.Arrived(&s.seat, s.pin.Boot)
+	s.server.parts.Metrics.Gap(m.How, time.Duration(m.GapMs)*time.Millisecond)
 	s.server.gaps.Report(s.who.Room, s.pin.Fence, time.Duration(m.GapMs)*time.Millisecond, s.server.hub.People(s.who.Room))
 	s.migrations.log(s.log, s.server.pathLogs, m, s.pin.Node)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]

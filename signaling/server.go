@@ -33,6 +33,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -124,6 +125,7 @@ type Parts struct {
 	Reports  Reports
 	Events   rest.Events      // of all nodes
 	Recorder *events.Recorder // run by the caller; nil: nothing is recorded
+	Metrics  *metrics.Clients // nil: nothing is counted
 
 	MediaSockets rest.MediaSockets // run by the caller; nil: unchecked
 

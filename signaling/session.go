@@ -88,6 +88,7 @@ func (s *session) live(hosted context.Context) {
 	s.server.hosted.add(s)
 	defer s.server.hosted.remove(s)
 	how := s.catchRun(func() ending { return s.run(ctx) })
+	s.countEnd(how)
 	if s.who.Peer != "" {
 		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
@@ -117,7 +118,9 @@ func (s *session) catchRun(run func() ending) (how ending) {
 func (s *session) run(ctx context.Context) ending {
 	first, err := s.socket.first(ctx)
 	if err == nil {
-		err = s.begin(ctx, first)
+		if err = s.begin(ctx, first); ctx.Err() == nil {
+			s.countJoin(first, err)
+		}
 	}
 	if errors.Is(err, errLost) {
 		return endingOf(errLost)

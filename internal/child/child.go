@@ -27,6 +27,7 @@ const (
 	AddressGossip   = "gossip"
 	AddressStore    = "store"
 	AddressSentinel = "sentinel"
+	AddressMetrics  = "metrics"
 )
 
 // Report is one line of JSON, written once the listeners are bound. Addresses are host:port by kind.

@@ -46,17 +46,18 @@ func (m *member) args(join, backends []string, o Options) []string {
 		gossip = append(gossip, "--solo")
 	}
 	common := []string{string(m.role), "--name", m.name, "--log-format", "json"}
+	measured := append(slices.Clone(common), "--metrics-listen", m.again(child.AddressMetrics, free))
 	switch m.role {
 	case RoleStore:
 		return append(common, "--listen", m.again(child.AddressStore, free))
 	case RoleSentinel:
 		return append(common, "--listen", m.again(child.AddressSentinel, free))
 	case RoleSFU:
-		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", m.again(child.AddressMedia, o.mediaListen(m.name))})
+		return slices.Concat(measured, gossip, []string{"--control-listen", free, "--media-listen", m.again(child.AddressMedia, o.mediaListen(m.name))})
 	case RoleSignaling:
-		return slices.Concat(common, gossip, []string{"--listen", m.again(child.AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
+		return slices.Concat(measured, gossip, []string{"--listen", m.again(child.AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
 	case RoleFront:
-		return slices.Concat(common, []string{"--listen", m.again(child.AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
+		return slices.Concat(measured, []string{"--listen", m.again(child.AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
 	default:
 		return common
 	}

@@ -82,6 +82,13 @@ func wake(c chan struct{}) {
 	}
 }
 
+// Count returns how many leases are kept here, and how many watches there are.
+func (t *Tracker) Count() (leases, watches int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.held), t.watches
+}
+
 // Add begins a lease, or takes over the lease of the same name.
 func (t *Tracker) Add(l Lease) *Held {
 	h := &Held{lease: l}

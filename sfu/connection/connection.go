@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
@@ -57,6 +58,9 @@ type Config struct {
 	// PathStart is what the client's path was found to carry, in bits per second; 0: unlimited.
 	PathStart uint64
 	Log       *slog.Logger
+	// Tally counts the feedback; nil: it is not counted. Connected, which may be nil, is told how long the connection took.
+	Tally     *Tally
+	Connected func(took time.Duration)
 }
 
 // Owner is what a connection tells of itself. Its methods are called from the socket's reader and from transport's clocks: they must
@@ -82,6 +86,8 @@ type Connection struct {
 	session uint64
 
 	feedback feedbackReader
+	// began is when Open was called.
+	began time.Time
 
 	// reported is what the client's last report says of the way to it.
 	reported atomic.Pointer[Reported]
@@ -127,8 +133,9 @@ type Connection struct {
 
 // Open makes a connection for the client of an offer, which Answer answers. The transport reads its packets from now on.
 func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, error) {
+	cfg.Tally = cmp.Or(cfg.Tally, &Tally{})
 	c := &Connection{
-		cfg: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
+		cfg: cfg, began: time.Now(), origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
 		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
 	}
 	c.path = bandwidth.NewPath(cfg.PathStart, c.budget)
@@ -273,6 +280,7 @@ func (c *Connection) StateChanged(state transport.State) {
 		c.cfg.Owner.StateChanged(c, control.TransportState_TRANSPORT_STATE_DISCONNECTED)
 	case transport.Failed:
 		c.GiveUp()
+		c.cfg.Tally.Failed.Add(1)
 		c.cfg.Owner.StateChanged(c, control.TransportState_TRANSPORT_STATE_FAILED)
 	}
 }
@@ -286,6 +294,9 @@ func (c *Connection) connected() {
 		return
 	}
 	c.up, c.upAt = true, time.Now()
+	if c.cfg.Connected != nil {
+		c.cfg.Connected(c.upAt.Sub(c.began))
+	}
 	named := c.named
 	slots := make([]*slot, 0, len(c.slots))
 	for _, s := range c.slots {
@@ -377,6 +388,7 @@ func (c *Connection) report(packet rtcp.Packet, arrived time.Time) {
 			for _, pair := range p.Nacks {
 				missing = append(missing, pair.PacketList()...)
 			}
+			c.cfg.Tally.NACKsReceived.Add(uint64(len(missing)))
 			s.NACK(missing)
 		}
 	case *rtcp.PictureLossIndication:
@@ -390,6 +402,7 @@ func (c *Connection) report(packet rtcp.Packet, arrived time.Time) {
 
 func (c *Connection) keyframeRequested(ssrc uint32) {
 	if s := c.slotOf(ssrc); s != nil {
+		c.cfg.Tally.PLIsReceived.Add(1)
 		s.KeyframeRequested()
 	}
 }
@@ -626,6 +639,7 @@ func (c *Connection) Tick(now time.Time) {
 	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
 		// An error means that the transport is down, and the client will hear nothing anyway.
 		_ = c.conn.WriteRTCP(u.due)
+		c.cfg.Tally.sent(u.due, u.reception.TakeLosses())
 	}
 }
 

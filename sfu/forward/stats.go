@@ -18,6 +18,18 @@ type Stats struct {
 	Drops            Drops
 }
 
+// Plus adds up the counts of two rooms.
+func (s Stats) Plus(t Stats) Stats {
+	return Stats{
+		PacketsIn: s.PacketsIn + t.PacketsIn, PacketsForwarded: s.PacketsForwarded + t.PacketsForwarded, Retransmitted: s.Retransmitted + t.Retransmitted,
+		RetransmitMisses: s.RetransmitMisses + t.RetransmitMisses, KeyframeRequests: s.KeyframeRequests + t.KeyframeRequests, ProbePackets: s.ProbePackets + t.ProbePackets,
+		EgressPackets: s.EgressPackets + t.EgressPackets, EgressBytes: s.EgressBytes + t.EgressBytes,
+		Drops: Drops{
+			QueueFull: s.Drops.QueueFull + t.Drops.QueueFull, Late: s.Drops.Late + t.Drops.Late, Write: s.Drops.Write + t.Drops.Write, Malformed: s.Drops.Malformed + t.Drops.Malformed,
+		},
+	}
+}
+
 // Drops counts packets that should have been forwarded.
 type Drops struct {
 	// QueueFull counts incoming packets.

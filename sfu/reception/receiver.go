@@ -25,11 +25,24 @@ type Receiver struct {
 	nackAt   time.Duration
 	reportAt time.Duration
 	pairs    []rtcp.NackPair
+	losses   Losses
 }
 
 // New returns a Receiver whose RTCP comes from ssrc.
 func New(ssrc uint32) *Receiver {
 	return &Receiver{ssrc: ssrc, path: newPath(), feedback: feedback{due: never}, nackAt: never, reportAt: never}
+}
+
+// Losses are packets of all streams: those that were expected, and those of them that did not arrive before the report.
+type Losses struct{ Expected, Lost uint64 }
+
+func (l *Losses) add(more Losses) { l.Expected, l.Lost = l.Expected+more.Expected, l.Lost+more.Lost }
+
+// TakeLosses returns the losses of the reports since the last call.
+func (r *Receiver) TakeLosses() Losses {
+	taken := r.losses
+	r.losses = Losses{}
+	return taken
 }
 
 // Repair says how a sender answers NACKs.
@@ -127,7 +140,9 @@ func (r *Receiver) reports(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 			report = &rtcp.ReceiverReport{SSRC: r.ssrc}
 			out = append(out, report)
 		}
-		report.Reports = append(report.Reports, s.report(at))
+		block, interval := s.report(at)
+		report.Reports = append(report.Reports, block)
+		r.losses.add(interval)
 	}
 	r.reportAt = never
 	if report != nil {

@@ -88,8 +88,8 @@ func (s *stream) ticks(at time.Duration) uint32 {
 	return uint32(at/time.Second*rate + at%time.Second*rate/time.Second)
 }
 
-// report ends the reporting interval and returns the report block of the stream (RFC 3550 section A.3).
-func (s *stream) report(at time.Duration) rtcp.ReceptionReport {
+// report ends the reporting interval and returns the report block of the stream (RFC 3550 section A.3), with the losses of the interval.
+func (s *stream) report(at time.Duration) (rtcp.ReceptionReport, Losses) {
 	s.heard = false
 	expected := s.newest - s.first + 1
 	block := rtcp.ReceptionReport{
@@ -110,5 +110,5 @@ func (s *stream) report(at time.Duration) rtcp.ReceptionReport {
 		block.FractionLost = uint8(min(lost<<8/interval, 255))
 	}
 	s.expectedPrior, s.countPrior = expected, s.count
-	return block
+	return block, Losses{Expected: uint64(max(interval, 0)), Lost: uint64(max(lost, 0))}
 }

@@ -49,8 +49,8 @@ func NewMetrics(r *metrics.Registry) *metrics.Placement {
 // causeOf classifies the reason of a new pin, which is for people and may go on with what was passed over.
 func causeOf(why string) string {
 	for _, row := range []struct{ begins, cause string }{
-		{whyGoneBegins + "left", causeLeft},
-		{whyGoneBegins, causeDead},
+		{"its process is gone: left", causeLeft},
+		{"its process is gone: ", causeDead},
 		{"the caller knows that its process is dead", causeDead},
 		{"its process was taken for dead", causeDead},
 		{"nobody listens at its address", causeDead},

@@ -227,8 +227,6 @@ const (
 	whyRefused = "its node refused to open the room"
 	whyOwner   = "its owner has it open"
 	whyLost    = "a write was lost"
-	// whyGoneBegins is followed by how the process went.
-	whyGoneBegins = "its process is gone: "
 )
 
 func (o *Orchestrator) whyRehomed(from pin.Pin) string {
@@ -254,7 +252,7 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	case cluster.Replaced:
 		return "a newer process has its name", true
 	case cluster.Departed:
-		return whyGoneBegins + view.HowGone(p.Boot), true
+		return "its process is gone: " + view.HowGone(p.Boot), true
 	default:
 		return "", false
 	}

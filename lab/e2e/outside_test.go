@@ -64,6 +64,12 @@ func (a *audit) outsideACall(t *testing.T) {
 			a.load(t, c.URL()+"check/?"+url.Values{"lang": {languages[screen]}}.Encode())
 			a.sees(t, "what is tested", "document.querySelectorAll('#checks li').length === 8 && document.querySelector('#start').textContent !== ''")
 			a.judge(t, screen+", the check")
+			a.load(t, c.URL()+"operator/?"+url.Values{"lang": {languages[screen]}}.Encode())
+			a.sees(t, "the cluster", `document.querySelector('#nodes-rows .row[data-state="up"]') && document.querySelector('#timeline .event')`)
+			a.judge(t, screen+", the operator's page")
+			a.mustEval(t, `(document.querySelector('#nodes-rows .row .open').click(), true)`, nil)
+			a.sees(t, "one node", `document.querySelector('#sheet').open && document.querySelector('#sheet .facts dd')`)
+			a.judge(t, screen+", the operator's page, one node")
 			if strings.HasSuffix(screen, "desk") {
 				return
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// After the first report the others are waited for so long.
+	// After the first report the others are waited for so long at most.
 	gatherFor = 5 * time.Second
 	// Rooms that are waited for. Past it a room's gaps are only logged.
 	maxRooms = 10_000
@@ -52,19 +52,25 @@ func (g *Gaps) Report(room ring.RoomID, fence pin.Fence, gap time.Duration, peop
 		}
 		e = &events.Event{Kind: events.RoomBack, Room: room, Node: g.node, About: fence.String()}
 		g.gathered[k] = e
-		time.AfterFunc(gatherFor, func() { g.record(k) })
+		time.AfterFunc(gatherFor, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.record(k)
+		})
 	}
 	e.Back++
 	e.Peers = max(e.Peers, people, e.Back)
 	e.WorstGapMillis = max(e.WorstGapMillis, gap.Milliseconds())
+	if e.Back == e.Peers {
+		// Everybody is back.
+		g.record(k)
+	}
 }
 
+// record needs mu.
 func (g *Gaps) record(k key) {
-	g.mu.Lock()
-	e := g.gathered[k]
-	delete(g.gathered, k)
-	g.mu.Unlock()
-	if e != nil {
+	if e := g.gathered[k]; e != nil {
+		delete(g.gathered, k)
 		g.recorder.Record(*e)
 	}
 }

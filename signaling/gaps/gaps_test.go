@@ -38,6 +38,11 @@ func TestOneEventForARoomAndFence(t *testing.T) {
 		<-time.After(time.Second)
 		g.Report("hall", fence, 90*time.Millisecond, 2)
 		g.Report("cellar", fence, time.Second, 3)
+		<-time.After(time.Second)
+		synctest.Wait()
+		if len(kept.facts) != 1 {
+			t.Errorf("everybody of one room is back, and somebody of another is not: %+v", kept.facts)
+		}
 		<-time.After(time.Minute)
 		cancel()
 		ended.Wait()

@@ -103,8 +103,8 @@ func (a *API) serveLoads(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, loadsAnswer{EverySeconds: int(operator.SampleEvery / time.Second), Loads: a.deps.Loads.Of(nodes)})
 }
 
-// pageOf reads ?search=&sort=room|node|people|egress|dropped&order=asc|desc&offset=&limit=.
-func pageOf(query url.Values) (operator.Question, error) {
+// PageOf reads ?search=&sort=room|node|people|egress|dropped&order=asc|desc&offset=&limit=.
+func PageOf(query url.Values) (operator.Question, error) {
 	q := operator.Question{Search: query.Get("search"), By: operator.ByEgress, Limit: 100}
 	if by := query.Get("sort"); by != "" {
 		if q.By = operator.Column(by); !q.By.Valid() {
@@ -137,7 +137,7 @@ func pageOf(query url.Values) (operator.Question, error) {
 
 // serveRoomList answers with a page of all rooms.
 func (a *API) serveRoomList(w http.ResponseWriter, r *http.Request) {
-	q, err := pageOf(r.URL.Query())
+	q, err := PageOf(r.URL.Query())
 	if err != nil {
 		reply.Refuse(w, err)
 		return

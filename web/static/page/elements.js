@@ -1,7 +1,5 @@
 // The page's own elements, found once and typed.
 
-import { say } from './words.js';
-
 /**
  * @template {Element} T
  * @param {string} selector
@@ -58,14 +56,4 @@ export function icon(name) {
  */
 export function setIcon(button, name) {
   button.querySelector('use')?.setAttribute('href', `#icon-${name}`);
-}
-
-/**
- * @param {Element} button
- * @param {string} label
- * @param {string} key that presses it
- */
-export function name(button, label, key) {
-  button.setAttribute('aria-label', label);
-  button.setAttribute('title', say('with.key', { label, key }));
 }

@@ -1,10 +1,10 @@
 // One's own hand and reactions, and those of the others as they float over their tiles.
 
 import { EMOJIS } from '../holdfast/index.js';
-import { find, name } from './elements.js';
+import { find } from './elements.js';
 import { Menu } from './menu.js';
 import { whisper } from './notices.js';
-import { listed, say } from './words.js';
+import { listed, name, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 

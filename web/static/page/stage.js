@@ -8,7 +8,7 @@ import { DevicePicker } from './device-picker.js';
 import { DeviceProblem } from './devices.js';
 import { showDetails } from './details.js';
 import { DoorPanel } from './door-panel.js';
-import { find, name, setIcon } from './elements.js';
+import { find, setIcon } from './elements.js';
 import { foldControls } from './fold.js';
 import { Gestures, some } from './gestures.js';
 import { watchHealth } from './health.js';
@@ -30,7 +30,7 @@ import { Status } from './status.js';
 import { Tiles } from './tiles.js';
 import { keepAwake } from './wake-lock.js';
 import { identityInDev, inDevelopment } from './tokens.js';
-import { lasted, say } from './words.js';
+import { lasted, name, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('./devices.js').Devices} Devices */

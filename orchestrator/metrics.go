@@ -100,8 +100,9 @@ func reasonOf(err error) string {
 	return causeOther
 }
 
-// raceWithin is how much older than a lost claim the winner's claim may be to count as one of the same moment.
-const raceWithin = 1000
+// raceWithin is by how many milliseconds the winner's claim may be older than a lost one to count as one of the same moment. It is some
+// round trips to the store: a person who comes later finds the room.
+const raceWithin = 50
 
 // counted tells the metrics how a placement ended.
 func (o *Orchestrator) counted(r *request, began time.Time, p pin.Pin, err error) {

@@ -63,9 +63,15 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn
 		reply.Refuse(w, errTongue)
 		return nil, errTongue
 	}
-	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
+	slim := &slimWriter{ResponseWriter: w}
+	conn, err := websocket.Accept(slim, r, &websocket.AcceptOptions{
 		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: rest.PageHosts(s.config.Dev, s.config.Origins),
 	})
+	if slim.refused == http.StatusForbidden {
+		reply.Refuse(w, errOrigin)
+	} else if slim.refused != 0 {
+		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errNoUpgrade))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("accept WebSocket: %w", err)
 	}

@@ -107,7 +107,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		"?node=sfu-1":           `"heapBytes":1073741824`,
 		"?node=sfu-1&collect=1": `"heapBytes":1048576`,
 		"?collect=1":            `"node":"signaling-1"`,
-		"?node=nobody":          "no media node",
+		"?node=nobody":          "No media node",
 	} {
 		_, body, _ := e.get("/api/v1/process"+path, admin)
 		if !strings.Contains(strings.ReplaceAll(body, " ", ""), strings.ReplaceAll(want, " ", "")) {

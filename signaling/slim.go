@@ -14,10 +14,25 @@ const (
 	slimWrite = 1 << 10
 )
 
-// slimWriter gives hijacked connections 1.5 KiB of buffers instead of 8, for the socket's life.
-type slimWriter struct{ http.ResponseWriter }
+// slimWriter gives hijacked connections 1.5 KiB of buffers instead of 8, for the socket's life. It keeps back an upgrade's refusal, which is
+// plain text, and remembers the status; 0: there was none.
+type slimWriter struct {
+	http.ResponseWriter
 
-func (w slimWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	refused int
+}
+
+func (w *slimWriter) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = status
+}
+
+func (w *slimWriter) Write(text []byte) (int, error) { return len(text), nil }
+
+func (w *slimWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err

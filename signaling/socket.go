@@ -39,14 +39,16 @@ const (
 const noCode websocket.StatusCode = 0
 
 var (
-	errOrder    = fault.Detailed(wire.CodeBadMessage, "the first message must be join, resume or connect, and only the first", "Check it against the protocol.")
-	errNoFirst  = fault.Detailed(wire.CodeBadMessage, "neither join, resume nor connect came in time", "Check it against the protocol.")
-	errLost     = errors.New("the connection to the client was lost")
-	errSlow     = errors.New("the client reads too slowly")
-	errFull     = fault.Coded(wire.CodeTooManySockets, "this signaling node holds as many connections as it may")
-	errCrowded  = fault.Coded(wire.CodeTooManySockets, "too many connections wait to join")
-	errTongue   = fault.Detailed(wire.CodeBadMessage, "the WebSocket must ask for the subprotocol "+wire.Subprotocol, "Check it against the protocol.")
-	errNonsense = errors.New("too many messages that could not be understood")
+	errOrder     = fault.Detailed(wire.CodeBadMessage, "the first message must be join, resume or connect, and only the first", "Check it against the protocol.")
+	errNoFirst   = fault.Detailed(wire.CodeBadMessage, "neither join, resume nor connect came in time", "Check it against the protocol.")
+	errLost      = errors.New("the connection to the client was lost")
+	errSlow      = errors.New("the client reads too slowly")
+	errFull      = fault.Coded(wire.CodeTooManySockets, "this signaling node holds as many connections as it may")
+	errCrowded   = fault.Coded(wire.CodeTooManySockets, "too many connections wait to join")
+	errTongue    = fault.Detailed(wire.CodeBadMessage, "the WebSocket must ask for the subprotocol "+wire.Subprotocol, "Check it against the protocol.")
+	errOrigin    = fault.New(wire.CodeNotAllowed, "pages of this origin may not connect to this signaling node", "Add its host to --origin.")
+	errNoUpgrade = errors.New("the request is no WebSocket handshake")
+	errNonsense  = errors.New("too many messages that could not be understood")
 )
 
 type inbound struct {

@@ -50,6 +50,16 @@ const (
 	StoreBack Kind = "store_back"
 )
 
+// Known reports whether this build has events of that kind.
+func (k Kind) Known() bool {
+	switch k {
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, StoreBack:
+		return true
+	default:
+		return false
+	}
+}
+
 // Event is one fact. Fields that a Kind does not need are zero.
 type Event struct {
 	// ID is given by the store, and events are in the order of their IDs. It is empty until the store has the event.

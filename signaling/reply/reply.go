@@ -101,6 +101,11 @@ type Refusal struct {
 
 // Refuse answers a request with what a client hears of an error.
 func Refuse(w http.ResponseWriter, err error) {
+	RefuseWith(w, err, func(refusal Refusal) any { return refusal })
+}
+
+// RefuseWith is Refuse with a body that has the fields of the Refusal and further ones.
+func RefuseWith(w http.ResponseWriter, err error, body func(Refusal) any) {
 	answer := Of(err)
 	status := wire.MeaningOf(answer.Code).Status
 	if status == http.StatusUnauthorized {
@@ -109,15 +114,17 @@ func Refuse(w http.ResponseWriter, err error) {
 	if answer.Retryable {
 		w.Header().Set("Retry-After", "1")
 	}
-	JSON(w, status, Refusal{Code: answer.Code, Message: answer.Message, Retryable: answer.Retryable})
+	JSON(w, status, body(Refusal{Code: answer.Code, Message: answer.Message, Retryable: answer.Retryable}))
 }
 
 // JSON answers a request with a body in JSON.
 func JSON(w http.ResponseWriter, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		Text(w, http.StatusInternalServerError, "the answer could not be encoded")
-		return
+		// A Refusal can always be encoded.
+		status = http.StatusInternalServerError
+		meaning := wire.MeaningOf(wire.CodeInternal)
+		text, _ = json.Marshal(Refusal{Code: meaning.Code, Message: meaning.Sentence, Retryable: meaning.Retryable})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -13,16 +12,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-const maxDoorBytes = 1 << 10
-
 func (a *API) serveDoor(w http.ResponseWriter, r *http.Request) {
 	a.serveOrder(w, r, func() (waitlist.Order, error) {
 		var m wire.SetDoor
 		if r.Method == http.MethodGet {
 			return door.OrderOf(&m), nil
 		}
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDoorBytes)).Decode(&m); err != nil {
-			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+		if err := readBody(r, maxBodyBytes, "{cap?, closed?}", &m); err != nil {
+			return waitlist.Order{}, err
 		}
 		return door.OrderOf(&m), m.Check()
 	})

@@ -2,10 +2,7 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,7 +23,6 @@ import (
 )
 
 const (
-	drainBytes    = 1 << 10
 	drainPatience = 3 * time.Second
 	longestDrain  = 24 * time.Hour
 )
@@ -106,10 +102,8 @@ func DrainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control
 		DeadlineMs int64 `json:"deadlineMs"`
 		Keep       bool  `json:"keep"`
 	}
-	decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, drainBytes))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
-		return control.DrainOrder{}, fmt.Errorf("%w: the body is not {deadlineMs?, keep?}: %w", wire.ErrMalformed, err)
+	if err := readBody(r, maxBodyBytes, "{deadlineMs?, keep?}", &wanted); err != nil {
+		return control.DrainOrder{}, err
 	}
 	if wanted.DeadlineMs < 0 || wanted.DeadlineMs > longestDrain.Milliseconds() {
 		return control.DrainOrder{}, fmt.Errorf("%w: deadlineMs is %d, want 0 (the node's own) to %d", wire.ErrMalformed, wanted.DeadlineMs, longestDrain.Milliseconds())

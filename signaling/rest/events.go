@@ -47,6 +47,9 @@ func questionOf(query url.Values, now time.Time) (eventsQuestion, error) {
 		Room: ring.RoomID(query.Get("room")), Node: ring.NodeID(query.Get("node")),
 	}}
 	for _, kind := range query["kind"] {
+		if !events.Kind(kind).Known() {
+			return q, fmt.Errorf("kind %.40q is none that events have", kind)
+		}
 		q.filter.Kinds = append(q.filter.Kinds, events.Kind(kind))
 	}
 	if text := query.Get("limit"); text != "" {

@@ -40,11 +40,11 @@ func (l *eventLog) Events(_ context.Context, after string, limit int) (found []e
 func TestQuestionsAboutEvents(t *testing.T) {
 	now := time.UnixMilli(7_200_000)
 	for query, want := range map[string]string{
-		"":                                     "",
-		"since=1h":                             "3599999-0",
-		"since=1970-01-01T01:00:00Z":           "3599999-0",
-		"after=5-1&since=1h":                   "5-1",
-		"limit=10&room=hall&node=sfu-1&kind=a": "",
+		"":                           "",
+		"since=1h":                   "3599999-0",
+		"since=1970-01-01T01:00:00Z": "3599999-0",
+		"after=5-1&since=1h":         "5-1",
+		"limit=10&room=hall&node=sfu-1&kind=node_up": "",
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -54,7 +54,7 @@ func TestQuestionsAboutEvents(t *testing.T) {
 			t.Errorf("%q: after %q, %v", query, q.after, err)
 		}
 	}
-	for _, query := range []string{"since=yesterday", "since=-1h", "after=5", "limit=0", "limit=1001", "limit=x"} {
+	for _, query := range []string{"since=yesterday", "since=-1h", "after=5", "limit=0", "limit=1001", "limit=x", "kind=comet"} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)

@@ -7,18 +7,22 @@ import (
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // devHeader protects from other pages, because a page of another origin must ask before it may send this header.
 const devHeader = "X-Holdfast-Dev"
+
+var errNotFromHere = fault.Sayf(wire.CodeNotAllowed, "Only a page of this machine may do that.")
 
 func (a *API) mayKill() bool { return a.deps.Config.Dev && a.deps.Killer != nil }
 
 // serveDevKill kills a media node, but not the last one.
 func (a *API) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
-		reply.Text(w, http.StatusForbidden, "only a page of this machine may do that")
+		reply.Refuse(w, errNotFromHere)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -34,16 +38,17 @@ func (a *API) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !known:
-		reply.Text(w, http.StatusNotFound, "no media node of that name is up")
+		_, err := MediaNode(a.deps.Views.View(), node)
+		reply.Refuse(w, err)
 		return
 	case others == 0:
-		reply.Text(w, http.StatusConflict, "It is the last media node. Start another one first: holdfast dev start")
+		reply.Refuse(w, fault.Sayf(wire.CodeNoOtherNode, "It is the last media node. Start another one first: holdfast dev start"))
 		return
 	}
 	a.deps.Log.Info("killing a media node for a page", "node", node, "remote", r.RemoteAddr)
 	if err := a.deps.Killer.Kill(r.Context(), string(node)); err != nil && !errors.Is(err, context.Canceled) {
 		a.deps.Log.Error("media node not killed", "node", node, "error", err)
-		reply.Text(w, http.StatusInternalServerError, "the node could not be killed")
+		reply.Refuse(w, fault.Sayf(wire.CodeInternal, "The node could not be killed."))
 		return
 	}
 	reply.JSON(w, http.StatusOK, struct{}{})

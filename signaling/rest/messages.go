@@ -44,7 +44,7 @@ func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) {
 	grant, err := a.grantOf(r)
 	var ask noticeRequest
 	if err == nil {
-		ask, err = readNotice(w, r, grant)
+		ask, err = readNotice(r, grant)
 	}
 	if err == nil && grant.ForCluster() != nil && !a.deps.Limits.SendNotice(grant.Identity) {
 		err = limits.ErrFlood
@@ -61,9 +61,9 @@ func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, map[string][]noticeState{"to": a.notify(r.Context(), grant, ask)})
 }
 
-func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask noticeRequest, err error) {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, noticeBytes)).Decode(&ask); err != nil {
-		return ask, fmt.Errorf("%w: the body is not {to or room, body}", wire.ErrMalformed)
+func readNotice(r *http.Request, grant access.Grant) (ask noticeRequest, err error) {
+	if err := readBody(r, noticeBytes, "{to?, room?, body}", &ask); err != nil {
+		return ask, err
 	}
 	if ask.Room == "" {
 		err = grant.ForClusterAdmin()

@@ -30,7 +30,17 @@ func (a *API) serveModeration(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	done, unreachable := a.deps.Moderation.ModerateEverywhere(r.Context(), request)
-	reply.JSON(w, statusOf(len(done), unreachable), ModerationAnswer{Done: done, Unreachable: unreachable})
+	answer := ModerationAnswer{Done: done, Unreachable: unreachable}
+	if err := nobodyFound(len(done), unreachable); err != nil {
+		reply.RefuseWith(w, err, func(refusal reply.Refusal) any {
+			return struct {
+				reply.Refusal
+				ModerationAnswer
+			}{refusal, answer}
+		})
+		return
+	}
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 func (a *API) moderationOf(r *http.Request) (*control.ModerateRequest, error) {

@@ -1,10 +1,7 @@
 package rest
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -14,8 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-const moveBytes = 1 << 10
-
 // serveMove moves a room to the node that is named, or to the one that placement chooses.
 func (a *API) serveMove(w http.ResponseWriter, r *http.Request) {
 	room, err := roomOf(r, "/move")
@@ -23,13 +18,7 @@ func (a *API) serveMove(w http.ResponseWriter, r *http.Request) {
 		Node ring.NodeID `json:"node"`
 	}
 	if err == nil {
-		decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, moveBytes))
-		decoder.DisallowUnknownFields()
-		if err = decoder.Decode(&wanted); errors.Is(err, io.EOF) {
-			err = nil
-		} else if err != nil {
-			err = fmt.Errorf("%w: the body is not {node?}: %w", wire.ErrMalformed, err)
-		}
+		err = readBody(r, maxBodyBytes, "{node?}", &wanted)
 	}
 	if err != nil {
 		reply.Refuse(w, err)

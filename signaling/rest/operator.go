@@ -155,7 +155,7 @@ func (a *API) serveRoomList(w http.ResponseWriter, r *http.Request) {
 // serveDevOperator gives a page of this machine the operator's token of a development cluster.
 func (a *API) serveDevOperator(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
-		reply.Text(w, http.StatusForbidden, "only a page of this machine may do that")
+		reply.Refuse(w, errNotFromHere)
 		return
 	}
 	grant := access.Operator("dev-operator")

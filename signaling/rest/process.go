@@ -45,7 +45,8 @@ func (a *API) serveProcess(w http.ResponseWriter, r *http.Request) {
 	named, known := a.deps.Views.View().Nodes[node]
 	switch {
 	case node != a.deps.Config.Node && !known:
-		reply.Text(w, http.StatusNotFound, "There is no media node of that name.")
+		_, err := MediaNode(a.deps.Views.View(), node)
+		reply.Refuse(w, err)
 		return
 	case collect && !a.deps.Limits.Collect(node):
 		reply.Refuse(w, ErrCollecting)
@@ -88,5 +89,5 @@ func (a *API) serveProcessOf(w http.ResponseWriter, r *http.Request, named clust
 		}
 	}
 	a.deps.Log.Debug("node not asked for its process", "node", named.ID, "error", err)
-	reply.Text(w, http.StatusBadGateway, "The media node did not answer.")
+	reply.Refuse(w, fault.Sayf(wire.CodeNodeUnreachable, "The media node %s did not answer.", named.ID))
 }

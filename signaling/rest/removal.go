@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -18,7 +19,20 @@ func (a *API) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := a.deps.Moderation.Remove(r.Context(), request)
-	reply.JSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
+	answerRemoval(w, answer)
+}
+
+func answerRemoval(w http.ResponseWriter, answer moderation.Removal) {
+	if err := nobodyFound(len(answer.Removed), answer.Unreachable); err != nil {
+		reply.RefuseWith(w, err, func(refusal reply.Refusal) any {
+			return struct {
+				reply.Refusal
+				moderation.Removal
+			}{refusal, answer}
+		})
+		return
+	}
+	reply.JSON(w, http.StatusOK, answer)
 }
 
 func (a *API) removalOf(r *http.Request) (*control.RemoveRequest, error) {

@@ -36,6 +36,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/door"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/operator"
@@ -192,6 +193,9 @@ func (a *API) Handler() http.Handler {
 	if a.deps.Config.Dev {
 		r.Use(a.ownNameOnly)
 	}
+	r.Use(readableQuery)
+	r.NotFound(serveNothing)
+	r.MethodNotAllowed(servesWrongMethod(r))
 	r.Get("/ws", a.deps.Socket)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { reply.Text(w, http.StatusOK, "alive") })
 	r.Get(readiness.Path, a.deps.Ready)
@@ -304,7 +308,7 @@ func (a *API) ownNameOnly(next http.Handler) http.Handler {
 		_, err := netip.ParseAddr(host)
 		if err != nil && host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost") &&
 			!matches(a.deps.Config.Origins, host) && !matches(a.deps.Config.Origins, r.Host) {
-			reply.Text(w, http.StatusForbidden, fmt.Sprintf("this development node is not known as %.100q: open it by its address, or start it with --origin and that name", host))
+			reply.Refuse(w, fault.Sayf(wire.CodeNotAllowed, "This development node is not known as %.100q: open it by its address, or start it with --origin and that name.", host))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -368,17 +372,19 @@ func roomOf(r *http.Request, follows string) (ring.RoomID, error) {
 // ErrWhom refuses a request that names nobody, or both a peer and an identity.
 var ErrWhom = errors.New("name one peer or one identity")
 
-func statusOf(found int, unreachable []ring.NodeID) int {
+// nobodyFound says why an order reached nobody, and is nil if it reached somebody.
+func nobodyFound(found int, unreachable []ring.NodeID) error {
 	switch {
 	case found > 0:
-		return http.StatusOK
+		return nil
 	case len(unreachable) > 0:
-		// The person may be on a node that did not answer.
-		return http.StatusServiceUnavailable
+		return fault.Sayf(wire.CodeNodeUnreachable, "Nobody was found, but %s did not answer and may have them. Try again in a moment.", joined(unreachable))
 	default:
-		return http.StatusNotFound
+		return errNobodyFound
 	}
 }
+
+var errNobodyFound = fault.Coded(wire.CodeUnknownPerson, "nobody was found")
 
 var errBroke = errors.New("this signaling node broke while it handled this request")
 

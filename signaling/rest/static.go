@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,6 +35,10 @@ func servesStatic(files fs.FS) http.HandlerFunc {
 		}
 		found, ok := assets()[name]
 		if !ok {
+			if _, err := fs.Stat(files, cmp.Or(strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/"), ".")); err != nil {
+				serveNothing(w, r)
+				return
+			}
 			plain.ServeHTTP(w, r)
 			return
 		}

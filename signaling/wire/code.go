@@ -30,8 +30,12 @@ const (
 	CodeInternal         Code = "internal"
 )
 
-// The codes of operators' requests.
+// The codes of requests.
 const (
+	CodeNotFound        Code = "not_found"
+	CodeWrongMethod     Code = "wrong_method"
+	CodeTooLarge        Code = "too_large"
+	CodeUnknownPerson   Code = "unknown_person"
 	CodeUnknownNode     Code = "unknown_node"
 	CodeAlreadyDraining Code = "already_draining"
 	CodeNotDraining     Code = "not_draining"
@@ -72,6 +76,10 @@ func meanings() []Meaning {
 		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node cannot take calls just now. Try again in a moment."},
 		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
 		{CodeTooManySockets, http.StatusServiceUnavailable, again, "Too many connections from here. Wait a moment, then try again."},
+		{CodeNotFound, http.StatusNotFound, final, "There is nothing at this address. /api/v1/openapi.json describes all requests."},
+		{CodeWrongMethod, http.StatusMethodNotAllowed, final, "This address does not take that method. The header Allow has those that it takes."},
+		{CodeTooLarge, http.StatusRequestEntityTooLarge, final, "The body is too large. Send less at once."},
+		{CodeUnknownPerson, http.StatusNotFound, final, "Nobody like that is in the room."},
 		{CodeUnknownNode, http.StatusNotFound, final, "No media node of that name is up. Name one that is."},
 		{CodeAlreadyDraining, http.StatusConflict, final, "The node is draining already. Follow it, or undo it."},
 		{CodeNotDraining, http.StatusConflict, final, "The node is not draining. It takes rooms."},

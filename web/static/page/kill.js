@@ -18,7 +18,7 @@ export async function offerToKill(call) {
     button.disabled = true;
     try {
       const answer = await fetch(`/api/v1/dev/kill?${new URLSearchParams({ node: call.node })}`, { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
-      if (!answer.ok) notice((await answer.text()).trim());
+      if (!answer.ok) notice((await answer.json()).message);
     } catch {
       notice(say('kill.failed'));
     } finally {

@@ -36,6 +36,18 @@ func servesWrongMethod(routes chi.Routes) http.HandlerFunc {
 	}
 }
 
+// EachRoute visits the method and the pattern of each route of a Handler's.
+func EachRoute(handler http.Handler, visit func(method, route string)) {
+	routes, ok := handler.(chi.Routes)
+	if !ok {
+		return
+	}
+	_ = chi.Walk(routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		visit(method, route)
+		return nil
+	})
+}
+
 // readableQuery refuses a query that is not encoded as queries are. Without it, the broken part would be left out in silence.
 func readableQuery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

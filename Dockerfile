@@ -21,5 +21,5 @@ COPY LICENSE NOTICE /
 # A number, because an empty image knows no names.
 USER 65534:65534
 # The page and API; gossip (TCP and UDP); control; media.
-EXPOSE 7880/tcp 7946/tcp 7946/udp 7981/tcp 7983/tcp 7982/udp
+EXPOSE 7880/tcp 7946/tcp 7946/udp 7981/tcp 7983/tcp 7982/udp 7982/tcp
 ENTRYPOINT ["/holdfast"]

@@ -41,7 +41,7 @@ func sentenceOf(file *ast.File) string {
 		return ""
 	}
 	sentence := new(doc.Package).Synopsis(file.Doc.Text())
-	for _, head := range []string{"Package " + file.Name.Name + " ", "Command holdfast "} {
+	for _, head := range []string{"Package " + file.Name.Name + " ", "Command holdfast ", "Command release "} {
 		if rest, ok := strings.CutPrefix(sentence, head); ok {
 			what, _, _ := strings.Cut(strings.TrimSuffix(rest, "."), ": ")
 			return what

@@ -23,7 +23,7 @@ const module = "github.com/holdfast-rtc/holdfast"
 // tests too; packages of one floor do not know each other.
 var floors = [][]string{
 	{"."},
-	{"cli"},
+	{"cli", "internal/release"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
@@ -128,6 +128,18 @@ var technologies = []technology{
 		[]string{"signaling/access"},
 		nil,
 		"tokens are judged in one place: an algorithm that is checked twice is checked once wrongly",
+	},
+	{
+		"github.com/CycloneDX",
+		[]string{"internal/release"},
+		nil,
+		"bills of materials are made once, at a release",
+	},
+	{
+		"golang.org/x/crypto/x509roots",
+		[]string{"internal/release"},
+		nil,
+		"the binary trusts the authorities of its machine; only the image brings some",
 	},
 	{
 		"github.com/alecthomas/kong",

@@ -26,9 +26,12 @@ type licence struct {
 	only []string
 }
 
+// bsd stands for a text that has two or three clauses.
+const bsd = "BSD"
+
 var licences = []licence{
 	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files", nil},
-	{"BSD", "Redistribution and use in source and binary forms, with or without modification, are permitted provided that the following conditions are met", nil},
+	{bsd, "Redistribution and use in source and binary forms, with or without modification, are permitted provided that the following conditions are met", nil},
 	{"Apache-2.0", "Apache License Version 2.0, January 2004", nil},
 	{"ISC", "Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted", nil},
 	{"MPL-2.0", "Mozilla Public License, version 2.0", nil},
@@ -58,7 +61,14 @@ func judge(where, text string) (name, copyrights, body string, err error) {
 	}
 	for _, l := range licences {
 		if at := spaced(l.body).FindStringIndex(text); at != nil && (l.only == nil || slices.Contains(l.only, where)) {
-			return l.name, text[:at[0]], text[at[0]:], nil
+			name, body = l.name, text[at[0]:]
+			switch {
+			case name == bsd && spaced("Neither the name").MatchString(body):
+				name = "BSD-3-Clause"
+			case name == bsd:
+				name = "BSD-2-Clause"
+			}
+			return name, text[:at[0]], body, nil
 		}
 	}
 	return "", "", "", fmt.Errorf("%w: %s begins with %.80q", errLicence, where, text)
@@ -141,7 +151,7 @@ const noticeHead = `Holdfast
 Licensed under the Apache License, Version 2.0: see LICENSE.
 
 Written by "go test . -run Notice -update"; do not edit. The binary contains the Go standard library and runtime
-(Copyright 2009 The Go Authors, BSD: the text is that of golang.org/x/sys below) and what is listed here.
+(Copyright 2009 The Go Authors, BSD-3-Clause: the text is that of golang.org/x/sys below) and what is listed here.
 None was changed; the source of each is at https://pkg.go.dev/MODULE@VERSION and in the Go module proxy.
 `
 
@@ -218,7 +228,8 @@ func TestNoticeHasEveryLicence(t *testing.T) {
 func TestLicencesAreTold(t *testing.T) {
 	const mit = "X (c) 2020 Y\n\nPermission is hereby granted, free of charge, to any person obtaining a copy\nof this software and associated documentation files (the \"Software\")"
 	for text, want := range map[string]string{
-		mit: "MIT", "Mozilla Public License Version 2.0\n===": "MPL-2.0", "": "", "All rights reserved.": "",
+		mit: "MIT", licences[1].body + " 3. Neither the\nname of": "BSD-3-Clause", licences[1].body: "BSD-2-Clause",
+		"Mozilla Public License Version 2.0\n===": "MPL-2.0", "": "", "All rights reserved.": "",
 		"GNU GENERAL PUBLIC LICENSE\n  Version 3, 29 June 2007": "", "\"Commons Clause\" License Condition v1.0\n" + mit: "",
 		"This is free and unencumbered software released into the public domain.": "",
 	} {

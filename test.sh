@@ -8,8 +8,8 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
-# Only the race detector needs cgo: the rest shares what is compiled.
-export CGO_ENABLED=0
+# Only the race detector needs cgo: the rest shares what is compiled, also with a release, which is built with -trimpath.
+export CGO_ENABLED=0 GOFLAGS=-trimpath
 readonly lint_version=2.15.0 vuln_version=1.9.0
 readonly tools="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tools"
 fuzz_runs=1000x fuzz_only=.

@@ -2,6 +2,9 @@ package sfu
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +15,9 @@ import (
 	"github.com/pion/dtls/v3"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
@@ -27,7 +33,7 @@ const (
 )
 
 // fanOutCases are a frame's packets at once, or 1 ms apart; AES-128-GCM, or the older profile; with transport-wide feedback, or without.
-// The plain ones are not of this node: see plainServer.
+// The plain ones are not of this node: see plainServer. The scraped ones have their metrics read ten times a second.
 var fanOutCases = []struct {
 	name  string
 	apart time.Duration
@@ -36,6 +42,7 @@ var fanOutCases = []struct {
 }{
 	{"burst", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, nodeServer},
 	{"paced", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, nodeServer},
+	{"burst-scraped", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, scrapedServer},
 	{"burst-nofeedback", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}, nodeServer},
 	{"paced-nofeedback", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}, nodeServer},
 	{"burst-cm80", 0, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}, nodeServer},
@@ -63,6 +70,50 @@ func nodeServer(b *testing.B, _ dtls.SRTPProtectionProfile) server {
 		}
 	})
 	return s.server(b, s.looseConfig())
+}
+
+// scrapedServer is nodeServer with everything that Prometheus may ask for, asked for far more often than it does.
+func scrapedServer(b *testing.B, _ dtls.SRTPProtectionProfile) server {
+	b.Helper()
+	s := newStage(b, "one")
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	scrape := scraper(s.node)
+	ended := make(chan struct{})
+	ctx := b.Context()
+	go func() {
+		defer close(ended)
+		backoff.Every(ctx, 100*time.Millisecond, scrape)
+	}()
+	b.Cleanup(func() { <-ended })
+	return s.server(b, s.looseConfig())
+}
+
+// scraper reads all metrics of a node, as Prometheus does.
+func scraper(n *Node) func() {
+	r := metrics.New("sfu", "sfu-1", panics.New(), slog.New(slog.DiscardHandler))
+	NewMetrics(r)
+	n.Measure(r)
+	handler := r.Handler()
+	return func() {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	}
+}
+
+// BenchmarkScrape is what one scrape of a node with this many rooms costs.
+func BenchmarkScrape(b *testing.B) {
+	for _, rooms := range []int{1, 50} {
+		b.Run(fmt.Sprintf("rooms=%d", rooms), func(b *testing.B) {
+			s := newStage(b, "one")
+			for i := range rooms {
+				s.attach(fmt.Sprint("room-", i), "alice", 1)
+			}
+			scrape := scraper(s.node)
+			b.ReportAllocs()
+			for b.Loop() {
+				scrape()
+			}
+		})
+	}
 }
 
 // server has clients come into a room.

@@ -50,7 +50,7 @@ type members struct {
 }
 
 type departure struct {
-	// node has only Role, ID and Boot.
+	// node has only Role, ID, Boot and Version.
 	node Node
 	how  Departure
 	why  string
@@ -246,7 +246,7 @@ func (m *members) depart(node Node, how Departure, why string, age time.Duration
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
 	m.gone = maps.Clone(m.gone)
 	m.gone[node.Boot] = how
-	m.departed = append(slices.Clip(m.departed), departure{Node{ID: node.ID, Boot: node.Boot, Role: node.Role}, how, why, time.Now().Add(-age)})
+	m.departed = append(slices.Clip(m.departed), departure{Node{ID: node.ID, Boot: node.Boot, Role: node.Role, Version: node.Version}, how, why, time.Now().Add(-age)})
 	for len(m.departed) > maxGone {
 		delete(m.gone, m.departed[0].node.Boot)
 		m.departed = m.departed[1:]

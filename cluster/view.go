@@ -145,6 +145,24 @@ func (v *View) HowGone(boot pin.BootID) string {
 	return how
 }
 
+// GoneNode is a boot that is gone, with the time by this process's clock and the reason in words. Its Node has no more than Role, ID, Boot
+// and Version.
+type GoneNode struct {
+	Node Node
+	How  Departure
+	At   time.Time
+	Why  string
+}
+
+// GoneNodes returns the boots of Gone, the oldest first.
+func (v *View) GoneNodes() []GoneNode {
+	all := make([]GoneNode, 0, len(v.departed))
+	for _, d := range v.departed {
+		all = append(all, GoneNode{Node: d.node, How: d.how, At: d.at, Why: d.why})
+	}
+	return all
+}
+
 // Departure is the way in which a boot went.
 type Departure string
 

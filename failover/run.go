@@ -77,10 +77,7 @@ func (f *Failover) record(event cluster.Event) {
 	default:
 		f.config.Metrics.Gone(string(event.Node.ID))
 	}
-	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot)}
-	if kind == events.NodeUp {
-		fact.Version = event.Node.Version
-	}
+	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot), Version: event.Node.Version}
 	if kind == events.NodeDown {
 		fact.Cause = event.Why
 	}

@@ -328,7 +328,7 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	if _, body, _ := e.get("/api/v1/rooms/a%2Fb%20%7B", admin); !strings.Contains(body, `"room":"a/b {"`) || !strings.Contains(body, `"heldBy":[]`) {
 		t.Errorf("room is %s", body)
 	}
-	if _, body, _ := e.get("/api/v1/nodes", admin); !strings.Contains(body, `{"node":"sfu-1","boot":"`+string(one.boot)+`","role":"sfu","control":"`+one.control+`"`) {
+	if _, body, _ := e.get("/api/v1/nodes", admin); !strings.Contains(body, `{"node":"sfu-1","boot":"`+string(one.boot)+`","role":"sfu","state":"up","control":"`+one.control+`"`) {
 		t.Errorf("nodes are %s", body)
 	}
 }

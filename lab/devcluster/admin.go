@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type AdminNode struct {
 	Node    string `json:"node"`
 	Boot    string `json:"boot"`
 	Role    string `json:"role"`
+	State   string `json:"state"` // up, dead or left
 	Control string `json:"control"`
 	Stalled int    `json:"stalled"` // that signaling node's clients who receive nothing
 	Sockets int    `json:"sockets"` // of that signaling node
@@ -60,13 +62,14 @@ func (c *Client) AdminAt(ctx context.Context, base, path string, into any) error
 // AdminNodes lists the nodes that a signaling node sees.
 func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) { return c.NodesAt(ctx, c.page) }
 
-// NodesAt asks one signaling node.
+// NodesAt asks one signaling node for the nodes that are up.
 func (c *Client) NodesAt(ctx context.Context, base string) ([]AdminNode, error) {
 	var answer struct {
 		Nodes []AdminNode `json:"nodes"`
 	}
 	err := c.AdminAt(ctx, base, "nodes", &answer)
-	return answer.Nodes, err
+	up := slices.DeleteFunc(answer.Nodes, func(n AdminNode) bool { return n.State == "dead" || n.State == "left" })
+	return up, err
 }
 
 // DrainAt starts (POST) or ends (DELETE) a drain. The drained node does not exit.

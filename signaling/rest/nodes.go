@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -12,12 +13,19 @@ import (
 )
 
 type nodeRow struct {
-	Node    ring.NodeID  `json:"node"`
-	Boot    string       `json:"boot"`
-	Role    cluster.Role `json:"role"`
-	Control string       `json:"control,omitempty"`
-	Media   string       `json:"media,omitempty"`
-	HTTP    string       `json:"http,omitempty"`
+	Node ring.NodeID  `json:"node"`
+	Boot string       `json:"boot"`
+	Role cluster.Role `json:"role"`
+	// State is up, dead or left. Of a node that is gone only At, Cause, Boot and Version are known.
+	State nodeState `json:"state"`
+	// At is when a node died or left.
+	At time.Time `json:"at,omitzero"`
+	// Cause is the evidence of a death, in words.
+	Cause string `json:"cause,omitempty"`
+
+	Control string `json:"control,omitempty"`
+	Media   string `json:"media,omitempty"`
+	HTTP    string `json:"http,omitempty"`
 	// Protocol is that of the control port; 0 if the node is too old to say.
 	Protocol uint32 `json:"protocol"`
 	// Capabilities are separated by commas.
@@ -55,6 +63,10 @@ type nodeRow struct {
 	MediaSilent []string `json:"mediaSilent,omitempty"`
 }
 
+type nodeState string
+
+const stateUp nodeState = "up"
+
 type nodesAnswer struct {
 	Nodes   []nodeRow `json:"nodes"`
 	Settled bool      `json:"settled"`
@@ -62,7 +74,8 @@ type nodesAnswer struct {
 	MixedVersions bool `json:"mixedVersions"`
 }
 
-func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
+// serveNodes lists the members and, for an hour, those that are gone and have not returned.
+func (a *API) serveNodes(w http.ResponseWriter, r *http.Request) {
 	view := a.deps.Views.View()
 	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
 	for _, n := range slices.Concat(slices.Collect(maps.Values(view.Nodes)), slices.Collect(maps.Values(view.Signaling))) {
@@ -72,7 +85,7 @@ func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			told, silent = a.deps.MediaSockets.Told(n.Boot)
 		}
 		answer.Nodes = append(answer.Nodes, nodeRow{
-			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,
+			Node: n.ID, Boot: string(n.Boot), Role: n.Role, State: stateUp, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,
 			Version: n.Version, Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
@@ -80,9 +93,16 @@ func (a *API) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			Sockets: n.Load.Sockets, Waiting: n.Load.Waiting, MediaTold: told, MediaSilent: silent,
 		})
 	}
-	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })
-	for _, n := range answer.Nodes {
-		answer.MixedVersions = answer.MixedVersions || n.Version != answer.Nodes[0].Version
+	for i := range answer.Nodes {
+		answer.MixedVersions = answer.MixedVersions || answer.Nodes[i].Version != answer.Nodes[0].Version
 	}
+	for name, gone := range a.departed.all(r.Context(), view, time.Now()) {
+		row := nodeRow{Node: name.ID, Boot: string(gone.boot), Role: name.Role, State: nodeState(gone.how), At: gone.at, Version: gone.version}
+		if gone.how == cluster.DepartureDead {
+			row.Cause = gone.why
+		}
+		answer.Nodes = append(answer.Nodes, row)
+	}
+	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })
 	reply.JSON(w, http.StatusOK, answer)
 }

@@ -142,12 +142,13 @@ type Deps struct {
 
 // API is the HTTP side of one signaling node.
 type API struct {
-	deps Deps
-	list operator.Rooms
+	deps     Deps
+	list     operator.Rooms
+	departed *departed
 }
 
 // New returns an API.
-func New(deps Deps) *API { return &API{deps: deps} }
+func New(deps Deps) *API { return &API{deps: deps, departed: newDeparted(deps.Events)} }
 
 // granted refuses requests whose token does not pass.
 func (a *API) granted(pass func(access.Grant) error) func(http.Handler) http.Handler {

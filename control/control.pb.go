@@ -2367,6 +2367,7 @@ type Refused struct {
 	Code          Refusal                `protobuf:"varint,1,opt,name=code,proto3,enum=holdfast.control.v1.Refusal" json:"code,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	Current       *Fence                 `protobuf:"bytes,3,opt,name=current,proto3" json:"current,omitempty"` // with REFUSAL_FENCED: the higher fence
+	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`    // with REFUSAL_REMOVED: the call was ended for everybody
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2420,6 +2421,13 @@ func (x *Refused) GetCurrent() *Fence {
 		return x.Current
 	}
 	return nil
+}
+
+func (x *Refused) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
 }
 
 type Answer struct {
@@ -5105,12 +5113,13 @@ func (x *ProcessReply) GetPanics() uint64 {
 	return 0
 }
 
-// RemoveRequest names whom: one peer, or every peer of an identity. Exactly one of the two.
+// RemoveRequest names whom: one peer, every peer of an identity, or everybody, which also closes the room. Exactly one of the three.
 type RemoveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
 	Peer          string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
+	Everybody     bool                   `protobuf:"varint,4,opt,name=everybody,proto3" json:"everybody,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5166,9 +5175,17 @@ func (x *RemoveRequest) GetIdentity() string {
 	return ""
 }
 
+func (x *RemoveRequest) GetEverybody() bool {
+	if x != nil {
+		return x.Everybody
+	}
+	return false
+}
+
 type RemoveReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Removed       []string               `protobuf:"bytes,1,rep,name=removed,proto3" json:"removed,omitempty"` // peer ids; none when the room is not open here or they are not in it
+	Removed       []string               `protobuf:"bytes,1,rep,name=removed,proto3" json:"removed,omitempty"`       // peer ids; none when the room is not open here or they are not in it
+	Identities    []string               `protobuf:"bytes,2,rep,name=identities,proto3" json:"identities,omitempty"` // of the removed, in the same order
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5206,6 +5223,13 @@ func (*RemoveReply) Descriptor() ([]byte, []int) {
 func (x *RemoveReply) GetRemoved() []string {
 	if x != nil {
 		return x.Removed
+	}
+	return nil
+}
+
+func (x *RemoveReply) GetIdentities() []string {
+	if x != nil {
+		return x.Identities
 	}
 	return nil
 }
@@ -5513,11 +5537,12 @@ const file_control_proto_rawDesc = "" +
 	"\aLimited\x12\x18\n" +
 	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
-	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\x8b\x01\n" +
+	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\xa1\x01\n" +
 	"\aRefused\x120\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1c.holdfast.control.v1.RefusalR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x124\n" +
-	"\acurrent\x18\x03 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\"5\n" +
+	"\acurrent\x18\x03 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\"5\n" +
 	"\x06Answer\x12\x19\n" +
 	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\"c\n" +
@@ -5728,13 +5753,17 @@ const file_control_proto_rawDesc = "" +
 	"goroutines\x12\x1d\n" +
 	"\n" +
 	"heap_bytes\x18\x04 \x01(\x04R\theapBytes\x12\x16\n" +
-	"\x06panics\x18\x05 \x01(\x04R\x06panics\"S\n" +
+	"\x06panics\x18\x05 \x01(\x04R\x06panics\"q\n" +
 	"\rRemoveRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1a\n" +
-	"\bidentity\x18\x03 \x01(\tR\bidentity\"'\n" +
+	"\bidentity\x18\x03 \x01(\tR\bidentity\x12\x1c\n" +
+	"\teverybody\x18\x04 \x01(\bR\teverybody\"G\n" +
 	"\vRemoveReply\x12\x18\n" +
-	"\aremoved\x18\x01 \x03(\tR\aremoved\"\xdf\x01\n" +
+	"\aremoved\x18\x01 \x03(\tR\aremoved\x12\x1e\n" +
+	"\n" +
+	"identities\x18\x02 \x03(\tR\n" +
+	"identities\"\xdf\x01\n" +
 	"\x0fModerateRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03act\x18\x02 \x01(\x0e2\x18.holdfast.control.v1.ActR\x03act\x12\x12\n" +

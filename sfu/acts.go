@@ -279,19 +279,31 @@ func (r *room) tellRoster(changed []*peer) {
 }
 
 // removeWhere also removes who is only expected, and refuses them later.
-func (r *room) removeWhere(peer, identity string) []string {
-	var found []string
+func (r *room) removeWhere(peer, identity string, reply *control.RemoveReply) {
 	for id, p := range r.peers {
-		if string(id) != peer && (identity == "" || p.entry.GetIdentity() != identity) {
-			continue
+		if string(id) == peer || identity != "" && p.entry.GetIdentity() == identity {
+			r.expel(p, removedRefusal(), reply)
+			r.log.Info("peer removed by an operator", "peer", string(id), "identity", p.entry.GetIdentity())
 		}
-		r.moderation.remove(id)
-		if p.outbox != nil {
-			p.outbox.end(r.event(removedRefusal().event()))
-		}
-		r.remove(p, "removed by an operator")
-		r.log.Info("peer removed by an operator", "peer", string(id), "identity", p.entry.GetIdentity())
-		found = append(found, string(id))
 	}
-	return found
+}
+
+// endCall removes everybody, also who is only expected, and closes the room, so that a later join opens it without its chat.
+func (r *room) endCall(reply *control.RemoveReply) {
+	for _, p := range r.peers {
+		r.expel(p, endedRefusal(), reply)
+	}
+	r.log.Info("call ended for everybody", "peers", len(reply.GetRemoved()))
+	r.close("the call was ended")
+}
+
+// expel removes a peer for good and adds it to the reply.
+func (r *room) expel(p *peer, why *refusal, reply *control.RemoveReply) {
+	r.moderation.remove(p.id)
+	if p.outbox != nil {
+		p.outbox.end(r.event(why.event()))
+	}
+	r.remove(p, "removed by an operator")
+	reply.Removed = append(reply.Removed, string(p.id))
+	reply.Identities = append(reply.Identities, p.entry.GetIdentity())
 }

@@ -44,6 +44,12 @@ func (m *moderation) heed(entry *control.Peer) {
 	heedGrant(entry, &control.Peer{GrantJudgedUnixMs: m.demoted[forward.PeerID(entry.GetId())]})
 }
 
+func endedRefusal() *refusal {
+	ended := refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room ended the call for everybody")
+	ended.ended = true
+	return ended
+}
+
 func removedRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
 }

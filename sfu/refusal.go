@@ -14,6 +14,8 @@ type refusal struct {
 	message string
 	// current is the fence that the room has, zero if unknown.
 	current pin.Fence
+	// ended says, of a removal, that the call was ended for everybody.
+	ended bool
 }
 
 func refuse(code control.Refusal, format string, args ...any) *refusal {
@@ -46,7 +48,7 @@ func unconfirmed(err error) *refusal {
 }
 
 func (r *refusal) event() *control.PeerEvent {
-	refused := &control.Refused{Code: r.code, Message: r.message}
+	refused := &control.Refused{Code: r.code, Message: r.message, Ended: r.ended}
 	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}
 	if !r.current.IsZero() {
 		refused.Current = control.FenceProto(r.current)

@@ -299,9 +299,14 @@ func (r *room) expire() {
 		r.after(rest, r.expire)
 		return
 	}
+	r.close("the room is empty")
+}
+
+// close ends the room for good, after the present task.
+func (r *room) close(reason string) {
 	r.book.Close()
 	r.node.cfg.Events.Record(events.Event{Kind: events.RoomClosed, Room: r.id, Node: r.node.cfg.Node, About: r.pin().Fence.String()})
-	r.end("the room is empty")
+	r.end(reason)
 }
 
 // catchTask runs a task, which may panic without harm to the room.

@@ -259,11 +259,23 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 
 func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
 	peer, identity := request.GetPeer(), request.GetIdentity()
-	if request.GetRoom() == "" || (peer == "") == (identity == "") {
-		return nil, status.Error(codes.InvalidArgument, "a removal names a room, and either a peer or an identity")
+	named := 0
+	for _, one := range []bool{peer != "", identity != "", request.GetEverybody()} {
+		if one {
+			named++
+		}
+	}
+	if request.GetRoom() == "" || named != 1 {
+		return nil, status.Error(codes.InvalidArgument, "a removal names a room, and a peer, an identity or everybody")
 	}
 	reply := &control.RemoveReply{}
-	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { reply.Removed = r.removeWhere(peer, identity) })
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) {
+		if request.GetEverybody() {
+			r.endCall(reply)
+		} else {
+			r.removeWhere(peer, identity, reply)
+		}
+	})
 	if !ran {
 		return &control.RemoveReply{}, err
 	}

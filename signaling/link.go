@@ -285,7 +285,9 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending, bool) {
 	switch r.GetCode() {
 	case control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_REMOVED:
-		return s.bye(&sfulink.RefusedError{Code: r.GetCode()})
+		how, done := s.bye(&sfulink.RefusedError{Code: r.GetCode(), Ended: r.GetEnded()})
+		how.removed = r.GetCode() == control.Refusal_REFUSAL_REMOVED
+		return how, done
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
 	case control.Refusal_REFUSAL_BROKE: // a second time the next attach is refused

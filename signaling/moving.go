@@ -2,6 +2,7 @@ package signaling
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -60,7 +61,10 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		return ending{}, false // the hub's word comes, or the session ends
 	case r.err != nil:
 		s.log.Info("session ended by its node", "error", r.err)
-		return s.bye(r.err)
+		how, done := s.bye(r.err)
+		refused, ok := errors.AsType[*sfulink.RefusedError](r.err)
+		how.removed = ok && refused.Code == control.Refusal_REFUSAL_REMOVED
+		return how, done
 	}
 	alive, moderated := r.link.Attached.GetResumed(), s.known.of(s.who.Peer).GetModerator()
 	s.link = r.link

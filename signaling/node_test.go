@@ -254,19 +254,24 @@ func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*contr
 	defer n.mu.Unlock()
 	n.removals = append(n.removals, request.GetPeer())
 	for id, p := range n.peers {
-		if id != request.GetPeer() && p.entry.GetIdentity() != request.GetIdentity() {
+		if !request.GetEverybody() && id != request.GetPeer() && p.entry.GetIdentity() != request.GetIdentity() {
 			continue
 		}
-		removed := &control.Refused{Code: control.Refusal_REFUSAL_REMOVED}
+		removed := &control.Refused{Code: control.Refusal_REFUSAL_REMOVED, Ended: request.GetEverybody()}
 		n.send(p, n.attaches[len(n.attaches)-1].GetPin().GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: removed}})
 		delete(n.peers, id)
+		former := n.refuse
 		n.refuse = func(a *control.Attach) *control.Refused {
-			if a.GetPeer().GetId() == id {
+			// A room that was closed remembers nobody.
+			if a.GetPeer().GetId() == id && !request.GetEverybody() {
 				return removed
+			}
+			if former != nil {
+				return former(a)
 			}
 			return nil
 		}
-		reply.Removed = append(reply.Removed, id)
+		reply.Removed, reply.Identities = append(reply.Removed, id), append(reply.Identities, p.entry.GetIdentity())
 	}
 	return reply, nil
 }

@@ -3,11 +3,13 @@ package signaling
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -77,4 +79,90 @@ func TestAnOperatorRemovesSomebody(t *testing.T) {
 	if status, answer := e.remove("room=lobby&identity=ada", admin); status != http.StatusServiceUnavailable || len(answer.Unreachable) != 1 {
 		t.Errorf("with its node away: %d %+v", status, answer)
 	}
+}
+
+// goodbye hears until a client is told that its session is over.
+func (c *client) goodbye() *wire.Bye {
+	c.t.Helper()
+	for {
+		if bye, ok := c.next().(*wire.Bye); ok {
+			return bye
+		}
+	}
+}
+
+// offlineAt waits until a signaling node says that the users are offline. No lease lapses in the time of this test.
+func (e *signalingNode) offlineAt(users ...string) {
+	e.rig.t.Helper()
+	testkit.Eventually(e.rig.t, "the removed to be offline", func() bool {
+		_, answer := e.presence("?user=" + strings.Join(users, "&user="))
+		for _, user := range answer.Users {
+			if user.State != "offline" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestARemovalShowsInPresenceAtOnce: at either signaling node, also of somebody whose signaling node has died.
+func TestARemovalShowsInPresenceAtOnce(t *testing.T) {
+	r := peopled(t)
+	one, two, dies := r.signalingNode(nil), r.signalingNode(nil), r.signalingNode(nil)
+	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
+	ada, _ := two.join("lobby", "Ada")
+	bob, _ := dies.join("lobby", "Bob")
+	testkit.Eventually(t, "both to be online", func() bool {
+		_, answer := one.presence("?user=ada&user=bob")
+		return answer.Users[0].State == "online" && answer.Users[1].State == "online"
+	})
+	if status, answer := one.remove("room=lobby&identity=ada", admin); status != http.StatusOK || len(answer.Removed) != 1 {
+		t.Fatalf("answered %d %+v", status, answer)
+	}
+	one.offlineAt("ada")
+	if bye := ada.goodbye(); bye.Code != wire.CodeKicked {
+		t.Errorf("told %+v", bye)
+	}
+	_ = bob.conn.CloseNow()
+	dies.stop()
+	if status, answer := one.remove("room=lobby&identity=bob", admin); status != http.StatusOK || len(answer.Removed) != 1 {
+		t.Fatalf("answered %d %+v", status, answer)
+	}
+	two.offlineAt("bob")
+}
+
+// TestAnOperatorEndsACall for everybody: on both signaling nodes, for who resumes later, and not for who joins later.
+func TestAnOperatorEndsACall(t *testing.T) {
+	r := peopled(t)
+	one, two := r.signalingNode(nil), r.signalingNode(nil)
+	admin, other := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour), r.mint(access.Grant{RoomAdmin: true, Room: "attic"}, time.Hour)
+	ada, _ := one.join("lobby", "Ada")
+	bob, _ := two.join("lobby", "Bob")
+	lost, eve := two.join("lobby", "Eve")
+	_ = lost.conn.CloseNow()
+	const path = "/api/v1/rooms/lobby"
+	two.refusedAs(http.StatusForbidden, wire.CodeNotAllowed, http.MethodDelete, path, other, "")
+	two.refusedAs(http.StatusForbidden, wire.CodeNotAllowed, http.MethodDelete, path, r.token("lobby", "Bob"), "")
+	status, text, _ := two.request(http.MethodDelete, path, admin)
+	var answer moderation.Removal
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK || len(answer.Removed) < 2 || !answer.Recorded {
+		t.Fatalf("answered %d %s (%v)", status, text, err)
+	}
+	for _, c := range []*client{ada, bob} {
+		if bye := c.goodbye(); bye.Code != wire.CodeCallEnded {
+			t.Errorf("told %+v", bye)
+		}
+		c.closed()
+	}
+	one.offlineAt("ada", "bob")
+	two.refusedAs(http.StatusNotFound, wire.CodeUnknownRoom, http.MethodDelete, "/api/v1/rooms/cellar", r.mint(access.Operator("root"), time.Hour), "")
+	// The media node has forgotten the room, so only the store knows that this session is over.
+	back := one.dial()
+	back.say(&wire.Resume{Resume: eve.Resume, Attempt: 2})
+	if refused := hear[*wire.Error](back); refused.Code != wire.CodeCallEnded || refused.Retryable {
+		t.Errorf("a resume is answered %+v", refused)
+	}
+	back.closed()
+	again, _ := one.join("lobby", "Ada")
+	again.hearsNothing()
 }

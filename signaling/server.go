@@ -211,7 +211,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	s.doors = door.New(door.Deps{Store: parts.Doors, Pool: parts.Pool, Views: parts.Views, Limits: s.limits, Panics: guard, Log: log})
 	s.moderation = moderation.New(moderation.Deps{
 		Self: config.Node, ExpectedSize: config.ExpectedSize, Placer: parts.Placer, Store: parts.Store, Views: parts.Views, Pool: parts.Pool,
-		Rooms: s.hub, Endings: s.endings, Panics: guard, Log: log,
+		Rooms: s.hub, Endings: s.endings, Presence: parts.Presence, Panics: guard, Log: log,
 	})
 	s.others = &others{self: config.Node, log: log}
 	s.reach = &reach{

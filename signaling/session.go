@@ -192,6 +192,7 @@ type ending struct {
 	reason   string
 	leave    bool // over: the peer goes too
 	expelled bool // over before: the peer goes too
+	removed  bool // over: the media node has taken the peer out
 	hopeless bool // nothing more can be written
 	brief    bool // nothing is worth patience
 }
@@ -247,7 +248,7 @@ func (s *session) bye(err error) (ending, bool) {
 
 func (s *session) part(ctx context.Context, how ending) {
 	s.mail.close()
-	s.watching.disappear(how.leave || how.expelled)
+	s.watching.disappear(how.leave || how.expelled || how.removed)
 	waited := s.line.waits()
 	s.line.quit(ctx, how.leave)
 	s.server.hub.Leave(&s.seat)

@@ -112,6 +112,19 @@ func (t *Tracker) Drop(h *Held) { t.end(h, false) }
 // Remove ends a lease at once.
 func (t *Tracker) Remove(h *Held) { t.end(h, true) }
 
+// RemoveLost ends a lease at once that any node may hold, or none any more. Only the lease's names count.
+func (t *Tracker) RemoveLost(l Lease) {
+	if l.Validate() != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.left) < maxLeft {
+		t.left[nameOf(l)] = l
+		wake(t.written)
+	}
+}
+
 // end does nothing if another socket has taken the lease over.
 func (t *Tracker) end(h *Held, left bool) {
 	t.mu.Lock()

@@ -33,6 +33,8 @@ const (
 	noteEnded   = "ended/"   // and a peer
 	noteRemoved = "removed/" // and an identity
 	noteLeft    = "left/"    // and an identity, a slash and a slot
+	// noteCallEnded is like that of a removed identity, but for everybody in the room.
+	noteCallEnded = "call-ended"
 
 	whyLeft    = "left" // what an older node writes to noteEnded
 	whyRemoved = "removed"
@@ -60,12 +62,15 @@ const (
 
 // Why a session may not resume.
 var (
-	ErrLeft   = fault.Coded(wire.CodeResumeExpired, "this session was ended by a leave")
-	ErrKicked = fault.Coded(wire.CodeKicked, "somebody who runs this room removed this person")
+	ErrLeft      = fault.Coded(wire.CodeResumeExpired, "this session was ended by a leave")
+	ErrCallEnded = fault.Coded(wire.CodeCallEnded, "somebody who runs this room ended the call for everybody")
+	ErrKicked    = fault.Coded(wire.CodeKicked, "somebody who runs this room removed this person")
 )
 
 // Over reports whether Ended said that the session is over, rather than that the store did not answer.
-func Over(err error) bool { return errors.Is(err, ErrLeft) || errors.Is(err, ErrKicked) }
+func Over(err error) bool {
+	return errors.Is(err, ErrLeft) || errors.Is(err, ErrKicked) || errors.Is(err, ErrCallEnded)
+}
 
 // Store keeps notes about rooms; see redisstore.
 type Store interface {
@@ -147,6 +152,18 @@ func (e *Endings) Removed(ctx context.Context, room ring.RoomID, identity string
 	if len(n.texts) == 0 {
 		return nil
 	}
+	return e.remove(ctx, n)
+}
+
+// CallEnded notes the end of all sessions that have begun in a room so far. An error says that the note is not written yet; Run retries.
+func (e *Endings) CallEnded(ctx context.Context, room ring.RoomID) error {
+	return e.remove(ctx, note{room: room, until: time.Now().Add(noteLife), texts: map[string]string{
+		noteCallEnded: strconv.FormatInt(e.deps.Store.Now().UnixMilli(), 10),
+	}})
+}
+
+// remove writes a removal, now and again.
+func (e *Endings) remove(ctx context.Context, n note) error {
 	e.mu.Lock()
 	e.removals = append(e.removals, n)
 	if len(e.removals) > keptRemovals {
@@ -226,7 +243,7 @@ func (e *Endings) RewriteRemovals(ctx context.Context) {
 	}
 }
 
-// Ended returns ErrLeft, ErrKicked, nil for a session that may resume, or the store's error.
+// Ended returns ErrLeft, ErrKicked, ErrCallEnded, nil for a session that may resume, or the store's error.
 func (e *Endings) Ended(ctx context.Context, who access.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -236,11 +253,13 @@ func (e *Endings) Ended(ctx context.Context, who access.Session) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	texts, err := e.deps.Store.Notes(ctx, who.Room, noteEnded+who.Peer, noteRemoved+who.Identity, leaveName(who))
+	texts, err := e.deps.Store.Notes(ctx, who.Room, noteEnded+who.Peer, noteRemoved+who.Identity, leaveName(who), noteCallEnded)
 	if err != nil {
 		return err
 	}
 	switch {
+	case removes(texts[3], who.Began, e.deps.Store.Now()):
+		return ErrCallEnded
 	case texts[0] == whyLeft, texts[2] == who.Peer:
 		return ErrLeft
 	case texts[0] != "", removes(texts[1], who.Began, e.deps.Store.Now()):

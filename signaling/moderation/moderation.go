@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
@@ -65,6 +66,11 @@ type Rooms interface {
 	Staying(boot pin.BootID) map[ring.RoomID]string
 }
 
+// Presence ends leases; see presence.Tracker.
+type Presence interface {
+	RemoveLost(l presence.Lease)
+}
+
 // Deps is what Moderation needs.
 type Deps struct {
 	// Self is this signaling node.
@@ -78,8 +84,10 @@ type Deps struct {
 	Pool    *control.Pool
 	Rooms   Rooms
 	Endings *endings.Endings
-	Panics  *panics.Guard
-	Log     *slog.Logger
+	// Presence has the leases of the removed, which their own signaling node may not be there to end.
+	Presence Presence
+	Panics   *panics.Guard
+	Log      *slog.Logger
 }
 
 // Moderation does what is ordered at one signaling node. All methods may be called concurrently.
@@ -167,8 +175,21 @@ func (r Removal) Err() error {
 
 // Remove ends a peer, or all sessions of an identity. The note comes first: a session between two nodes reads it on arrival.
 func (m *Moderation) Remove(ctx context.Context, request *control.RemoveRequest) Removal {
+	first := m.deps.Endings.Removed(ctx, ring.RoomID(request.GetRoom()), request.GetIdentity(), request.GetPeer())
+	return m.finishRemoval(ctx, request, first)
+}
+
+// EndCall ends a room's call for everybody: those who are there, and by the note those who are on their way between two nodes, whose media
+// node is dead, or who resume later. A later join opens the room anew. It returns orchestrator.ErrNoPin beside the Removal if the room is not open.
+func (m *Moderation) EndCall(ctx context.Context, room ring.RoomID) (Removal, error) {
+	_, open := m.Pin(ctx, room)
+	first := m.deps.Endings.CallEnded(ctx, room)
+	return m.finishRemoval(ctx, &control.RemoveRequest{Room: string(room), Everybody: true}, first), open
+}
+
+// finishRemoval removes people whose removal is noted, unless first says that it is not yet.
+func (m *Moderation) finishRemoval(ctx context.Context, request *control.RemoveRequest, first error) Removal {
 	room := ring.RoomID(request.GetRoom())
-	first := m.deps.Endings.Removed(ctx, room, request.GetIdentity(), request.GetPeer())
 	answer := m.removeEverywhere(ctx, request)
 	var peers []string
 	for _, p := range answer.Removed {
@@ -187,6 +208,12 @@ func (m *Moderation) removeEverywhere(ctx context.Context, request *control.Remo
 		reply, err := client.Remove(ctx, request)
 		for _, peer := range reply.GetRemoved() {
 			rows = append(rows, RemovedPeer{Peer: peer, Node: n.ID})
+		}
+		// A media node of an earlier release names no identities.
+		for i, identity := range reply.GetIdentities() {
+			if i < len(rows) {
+				m.deps.Presence.RemoveLost(presence.Lease{User: identity, Conn: rows[i].Peer, Room: ring.RoomID(request.GetRoom()), Since: time.Now()})
+			}
 		}
 		return rows, err
 	})

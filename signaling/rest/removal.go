@@ -1,11 +1,15 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -24,15 +28,19 @@ func (a *API) serveRemoval(w http.ResponseWriter, r *http.Request) {
 
 func answerRemoval(w http.ResponseWriter, answer moderation.Removal) {
 	if err := nobodyFound(len(answer.Removed), answer.Unreachable); err != nil {
-		reply.RefuseWith(w, err, func(refusal reply.Refusal) any {
-			return struct {
-				reply.Refusal
-				moderation.Removal
-			}{refusal, answer}
-		})
+		refuseRemoval(w, err, answer)
 		return
 	}
 	reply.JSON(w, http.StatusOK, answer)
+}
+
+func refuseRemoval(w http.ResponseWriter, err error, answer moderation.Removal) {
+	reply.RefuseWith(w, err, func(refusal reply.Refusal) any {
+		return struct {
+			reply.Refusal
+			moderation.Removal
+		}{refusal, answer}
+	})
 }
 
 func (a *API) removalOf(r *http.Request) (*control.RemoveRequest, error) {
@@ -44,6 +52,33 @@ func (a *API) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 		return nil, err
 	}
 	return &control.RemoveRequest{Room: string(whom.Room), Peer: whom.Peer, Identity: whom.Identity}, nil
+}
+
+// serveCallEnd ends a room's call for everybody.
+func (a *API) serveCallEnd(w http.ResponseWriter, r *http.Request) {
+	grant, err := a.grantOf(r)
+	var room ring.RoomID
+	if err == nil {
+		room, err = roomOf(r, "")
+	}
+	if err == nil {
+		err = a.mayAsk(grant, room)
+	}
+	if err != nil {
+		reply.Refuse(w, err)
+		return
+	}
+	answer, open := a.deps.Moderation.EndCall(r.Context(), room)
+	switch {
+	case len(answer.Removed) > 0 || open == nil && len(answer.Unreachable) == 0:
+		reply.JSON(w, http.StatusOK, answer)
+	case len(answer.Unreachable) > 0:
+		refuseRemoval(w, nobodyFound(0, answer.Unreachable), answer)
+	case errors.Is(open, orchestrator.ErrNoPin):
+		refuseRemoval(w, fault.Sayf(wire.CodeUnknownRoom, "No room named %s is open; `holdfast rooms` lists those that are.", room), answer)
+	default:
+		refuseRemoval(w, open, answer)
+	}
 }
 
 // serveUserRemoval ends a user's connections in no room, at every node. It is no ban.

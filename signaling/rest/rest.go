@@ -213,6 +213,7 @@ func (a *API) Handler() http.Handler {
 			r.Use(unstored)
 			r.Get("/rooms/{room}/roster", a.serveRoster)
 			r.Get("/rooms/*", a.serveRoom)
+			r.Delete("/rooms/*", a.serveCallEnd)
 			r.Delete("/peers", a.serveRemoval)
 			r.Post("/peers/{act}", a.serveModeration)
 			r.Get("/door", a.serveDoor)

@@ -38,6 +38,7 @@ type RefusedError struct {
 	Code    control.Refusal
 	Message string
 	Current pin.Fence // with REFUSAL_FENCED
+	Ended   bool      // with REFUSAL_REMOVED: for everybody
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
@@ -46,6 +47,9 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s"
 func (e *RefusedError) Fault() *fault.Fault {
 	if e.Code == control.Refusal_REFUSAL_BROKE {
 		return ErrStruck
+	}
+	if e.Ended {
+		return fault.Coded(wire.CodeCallEnded, e.Error())
 	}
 	return fault.Coded(codeOf(e.Code), e.Error())
 }
@@ -179,7 +183,7 @@ func open(ctx context.Context, client control.MediaClient, o Opening, cancel con
 }
 
 func refusal(r *control.Refused) *RefusedError {
-	e := &RefusedError{Code: r.GetCode(), Message: r.GetMessage()}
+	e := &RefusedError{Code: r.GetCode(), Message: r.GetMessage(), Ended: r.GetEnded()}
 	if f, err := r.GetCurrent().Value(); err == nil {
 		e.Current = f
 	}

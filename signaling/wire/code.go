@@ -17,6 +17,7 @@ const (
 	CodeResumeExpired    Code = "resume_expired"
 	CodeSuperseded       Code = "superseded"
 	CodeKicked           Code = "kicked"
+	CodeCallEnded        Code = "call_ended"
 	CodeRoomFull         Code = "room_full"
 	CodeRoomClosed       Code = "room_closed"
 	CodeTurnedAway       Code = "turned_away"
@@ -66,6 +67,7 @@ func meanings() []Meaning {
 		{CodeResumeExpired, http.StatusGone, final, "This session can no longer be resumed. Join again."},
 		{CodeSuperseded, http.StatusConflict, final, "Another connection took over this session. Close this one."},
 		{CodeKicked, http.StatusForbidden, final, "Somebody who runs this room removed you from it."},
+		{CodeCallEnded, http.StatusGone, final, "Somebody who runs this room ended the call for everybody. Join again to begin another one."},
 		{CodeRoomFull, http.StatusForbidden, final, "The room is full. Try again when somebody has left."},
 		{CodeRoomClosed, http.StatusForbidden, final, "The room is closed. Try again when somebody who runs it has opened it."},
 		{CodeTurnedAway, http.StatusForbidden, final, "Somebody who runs this room did not let you in."},

@@ -7,7 +7,7 @@ import { locale, say } from './words.js';
 const passing = /** @type {const} */ (['no_token', 'no_capacity', 'no_nodes', 'node_unreachable', 'not_ready', 'too_many_sockets', 'media_unreachable']);
 
 const lasting = /** @type {const} */ ([
-  'unreachable', 'room_full', 'room_closed', 'turned_away', 'token_expired', 'bad_token', 'not_allowed', 'needs_link', 'superseded', 'kicked', 'resume_expired',
+  'unreachable', 'room_full', 'room_closed', 'turned_away', 'token_expired', 'bad_token', 'not_allowed', 'needs_link', 'superseded', 'kicked', 'call_ended', 'resume_expired',
   'store_unavailable', 'bad_room', 'bad_key', 'cannot_encrypt', 'no_webrtc', 'not_published', 'not_said', 'not_renamed', 'not_moderator', 'too_many_messages', 'internal', 'failed',
 ]);
 

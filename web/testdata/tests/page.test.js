@@ -147,7 +147,7 @@ test('a connection is good, weak or lost as a person sees it', () => {
 });
 
 test('every failure has a sentence that says what to do', () => {
-  const codes = ['unreachable', 'room_full', 'room_closed', 'turned_away', 'token_expired', 'bad_token', 'superseded', 'kicked', 'resume_expired', 'no_capacity', 'no_nodes',
+  const codes = ['unreachable', 'room_full', 'room_closed', 'turned_away', 'token_expired', 'bad_token', 'superseded', 'kicked', 'call_ended', 'resume_expired', 'no_capacity', 'no_nodes',
     'store_unavailable', 'node_unreachable', 'not_ready', 'too_many_sockets', 'internal', 'no_token'];
   const said = new Set();
   for (const code of codes) {

@@ -373,6 +373,7 @@ export default {
   'error.not_allowed': 'Ihr Link erlaubt das nicht. Bitten Sie um einen anderen.',
   'error.needs_link': 'Zum Beitreten brauchen Sie einen Einladungslink. Öffnen Sie den, den Sie bekommen haben.',
   'error.superseded': 'Sie sind diesem Anruf in einem anderen Tab oder Fenster beigetreten. Treten Sie erneut bei, um ihn hierher zu holen.',
+  'error.call_ended': 'Die Leitung hat diesen Anruf für alle beendet. Treten Sie erneut bei, um einen neuen zu beginnen.',
   'error.kicked': 'Die Leitung hat Sie aus diesem Anruf entfernt. Fragen Sie nach, bevor Sie erneut beitreten.',
   'error.resume_expired': 'Sie waren zu lange weg. Treten Sie erneut bei.',
   'error.store_unavailable': 'Der Raum ist gerade nicht auffindbar. Sie treten bei, sobald er gefunden ist; laufende Anrufe gehen weiter.',

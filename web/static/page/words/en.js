@@ -374,6 +374,7 @@ export default /** @type {const} */ ({
   'error.not_allowed': 'Your link does not allow that. Ask for another one.',
   'error.needs_link': 'You need an invite link to join. Open the one you were sent.',
   'error.superseded': 'You joined this call in another tab or window. Join again to bring it here.',
+  'error.call_ended': 'A host ended this call for everybody. Join again to begin another one.',
   'error.kicked': 'A host removed you from this call. Ask them before you join again.',
   'error.resume_expired': 'You were away too long. Join again.',
   'error.store_unavailable': 'The room cannot be found right now. You join as soon as it is found; running calls go on.',

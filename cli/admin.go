@@ -23,7 +23,7 @@ type serverFlags struct {
 	devStateFlag
 	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Token  string `help:"A token with the operator's grant (roomList, roomAdmin and clusterAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
-	JSON   bool   `name:"json" help:"Print the answer as JSON."`
+	JSON   bool   `name:"json" help:"Print JSON for programs: the API's answer as one value; of events one value a line; of a drain what it did."`
 }
 
 // developmentCluster is what an operator's verb asks of a development cluster when it is not told a server or keys.
@@ -119,12 +119,6 @@ func refusal(body []byte) string {
 		return said.Message
 	}
 	return fmt.Sprintf("%.200s", body)
-}
-
-type nodesCommand struct{ serverFlags }
-
-func (c *nodesCommand) Run(ctx context.Context, s streams) error {
-	return c.show(ctx, s, http.MethodGet, "nodes")
 }
 
 func printJSON(w io.Writer, body []byte) error {

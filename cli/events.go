@@ -22,6 +22,11 @@ type eventsCommand struct {
 	Node   string        `help:"Only of this node."`
 	Kind   []string      `placeholder:"KIND" help:"Only of these kinds, such as node_down or room_rehomed."`
 	Follow bool          `help:"Go on with what happens, until it is interrupted."`
+
+	// merger joins the events of one failover, for people.
+	merger events.Merger
+	// live says that the past has been printed.
+	live bool
 }
 
 // followEventsEvery is how soon an event is shown.
@@ -33,7 +38,7 @@ type eventsPage struct {
 	More   bool           `json:"more"`
 }
 
-// Run prints one line an event: its time on this machine, and a sentence. With --json each line is the event as JSON.
+// Run prints one line an event, or a failover: its time on this machine, and a sentence. With --json each line is one event as JSON.
 func (c *eventsCommand) Run(ctx context.Context, s streams) error {
 	query := url.Values{"since": {c.Since.String()}, "kind": c.Kind}
 	if c.Room != "" {
@@ -54,10 +59,8 @@ func (c *eventsCommand) Run(ctx context.Context, s streams) error {
 		if err := json.Unmarshal(body, &page); err != nil {
 			return fmt.Errorf("decode events: %w", err)
 		}
-		for _, e := range page.Events {
-			if err := c.print(s.out, e); err != nil {
-				return err
-			}
+		if err := c.printPage(s.out, page); err != nil {
+			return err
 		}
 		if page.Next != "" {
 			query.Del("since")
@@ -80,15 +83,41 @@ func visible(r rune) rune {
 	return r
 }
 
-func (c *eventsCommand) print(out io.Writer, e events.Event) error {
-	if !c.JSON {
-		_, err := fmt.Fprintf(out, "%s  %s\n", e.At.Local().Format("2006-01-02 15:04:05.000"), strings.Map(visible, e.Sentence()))
-		return err
+func (c *eventsCommand) printPage(out io.Writer, page eventsPage) error {
+	if c.JSON {
+		for _, e := range page.Events {
+			line, err := json.Marshal(e)
+			if err != nil {
+				return fmt.Errorf("encode an event: %w", err)
+			}
+			if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode an event: %w", err)
+	var lines []events.Line
+	for _, e := range page.Events {
+		switch {
+		// The reports that belong to a failover are not among the chosen events.
+		case c.Node != "" || len(c.Kind) > 0:
+			lines = append(lines, events.Line{At: e.At, Text: e.Sentence()})
+		case c.live:
+			lines = append(lines, c.merger.Add(e, time.Now())...)
+		default:
+			lines = append(lines, c.merger.Add(e, e.At)...)
+		}
 	}
-	_, err = fmt.Fprintf(out, "%s\n", line)
-	return err
+	switch {
+	case c.live:
+		lines = append(lines, c.merger.Due(time.Now())...)
+	case !page.More:
+		lines, c.live = append(lines, c.merger.Flush()...), true
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(out, "%s  %s\n", line.At.Local().Format("2006-01-02 15:04:05.000"), strings.Map(visible, line.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

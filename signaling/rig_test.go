@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -132,6 +133,7 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	server.around = func(handler http.Handler) http.Handler { return described(r.t, handler) }
 	if r.prepare != nil {
 		r.prepare(server)
 	}

@@ -149,6 +149,8 @@ type Server struct {
 	log    *slog.Logger
 	panics *panics.Guard
 	decode func([]byte) (wire.Message, error)
+	// around wraps the handler of all requests. Tests set it.
+	around func(http.Handler) http.Handler
 
 	pending      *connlimit.Limiter
 	loads        operator.History
@@ -200,6 +202,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	guard := cmp.Or(parts.Panics, panics.New())
 	s := &Server{
 		config: config, parts: parts, hub: hub.New(hub.Deps{Placer: parts.Placer, Store: parts.Store, Nodes: parts.signalingNodes, Panics: guard, Log: log}), log: log, panics: guard, decode: wire.Decode,
+		around:       func(handler http.Handler) http.Handler { return handler },
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
@@ -265,7 +268,7 @@ func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
-		Handler:     s.handler(),
+		Handler:     s.around(s.handler()),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
 		// WebSockets have none of these.

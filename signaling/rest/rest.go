@@ -202,6 +202,7 @@ func (a *API) Handler() http.Handler {
 	r.Get(readiness.Path, a.deps.Ready)
 	r.Route("/api/v1", func(r chi.Router) {
 		r.Get("/config", a.serveConfig)
+		r.Get("/openapi.json", serveOpenAPI)
 		if a.deps.Config.Dev {
 			r.Get("/dev/token", a.serveDevToken)
 			r.Post("/dev/operator", a.serveDevOperator)

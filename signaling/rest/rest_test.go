@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
-// TestRoutesAreDocumented: docs/API.md has each request that a signaling node answers, and no other.
+// TestRoutesAreDocumented: docs/API.md and openapi.json have each request that a signaling node answers, and no other.
 func TestRoutesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/API.md")
 	if err != nil {
@@ -32,6 +33,18 @@ func TestRoutesAreDocumented(t *testing.T) {
 			}
 		}
 	}
+	var described struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal(OpenAPI(), &described); err != nil {
+		t.Fatal(err)
+	}
+	inDocument := map[string]bool{}
+	for route, methods := range described.Paths {
+		for method := range methods {
+			if method != "parameters" {
+				inDocument[strings.ToUpper(method)+" "+route] = true
+			}
+		}
+	}
 	a := New(Deps{Config: Config{Dev: true}, Killer: struct{ Killer }{}})
 	answered := map[string]bool{}
 	err = chi.Walk(a.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
@@ -44,7 +57,15 @@ func TestRoutesAreDocumented(t *testing.T) {
 	if err != nil || len(answered) < 20 {
 		t.Fatalf("%d routes, %v", len(answered), err)
 	}
+	for route := range inDocument {
+		if !answered[route] {
+			t.Errorf("openapi.json has %s, which no node answers", route)
+		}
+	}
 	for route := range answered {
+		if !inDocument[route] {
+			t.Errorf("openapi.json has no %s", route)
+		}
 		if !documented[route] {
 			t.Errorf("docs/API.md has no %s", route)
 		}

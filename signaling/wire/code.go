@@ -93,6 +93,15 @@ func meanings() []Meaning {
 	}
 }
 
+// Codes returns all codes.
+func Codes() []Code {
+	var all []Code
+	for _, row := range meanings() {
+		all = append(all, row.Code)
+	}
+	return all
+}
+
 // MeaningOf returns the meaning of CodeInternal for an unknown code.
 func MeaningOf(code Code) Meaning {
 	rows := meanings()

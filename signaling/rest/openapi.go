@@ -9,7 +9,7 @@ import (
 // with every answer of the package signaling's tests.
 //
 //go:embed openapi.json
-var openAPI []byte //nolint:gochecknoglobals // go:embed needs a variable
+var openAPI []byte
 
 // OpenAPI returns the document that describes the HTTP API.
 func OpenAPI() []byte { return openAPI }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -114,6 +115,8 @@ func (c *eventsCommand) printPage(out io.Writer, page eventsPage) error {
 	case !page.More:
 		lines, c.live = append(lines, c.merger.Flush()...), true
 	}
+	// A failover is told after its last event, at the time of its first.
+	slices.SortStableFunc(lines, func(a, b events.Line) int { return a.At.Compare(b.At) })
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(out, "%s  %s\n", line.At.Local().Format("2006-01-02 15:04:05.000"), strings.Map(visible, line.Text)); err != nil {
 			return err

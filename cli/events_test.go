@@ -48,12 +48,15 @@ func TestEventsAreSentences(t *testing.T) {
 func TestEventsTellAFailoverInOneLine(t *testing.T) {
 	const answer = `{"events":[
 		{"id":"5-0","at":"2026-11-27T15:41:17.832Z","kind":"room_rehomed","room":"hall","from":"sfu-2","to":"sfu-1","about":"7","cause":"its process is gone: dead (proof: stream broken, control refused, media refused)"},
-		{"id":"6-0","at":"2026-11-27T15:41:17.990Z","kind":"room_back","room":"hall","node":"signaling-1","peers":2,"back":2,"worstGapMs":140,"about":"7"}],"next":"6-0"}`
-	if got := asked(t, answer, "events"); !strings.HasSuffix(got, "  hall: sfu-2 died (stream broken, ports refused) -> sfu-1, 2 of 2 back, worst 0.14 s\n") || strings.Count(got, "\n") != 1 {
+		{"id":"6-0","at":"2026-11-27T15:41:17.990Z","kind":"room_back","room":"hall","node":"signaling-1","peers":2,"back":2,"worstGapMs":140,"about":"7"},
+		{"id":"7-0","at":"2026-11-27T15:41:18.000Z","kind":"room_closed","room":"blue","node":"sfu-1"}],"next":"7-0"}`
+	lines := strings.Split(asked(t, answer, "events"), "\n")
+	if got := strings.Join(lines, "\n"); len(lines) != 3 || !strings.HasSuffix(lines[1], "  blue: closed on sfu-1") ||
+		!strings.HasSuffix(lines[0], "  hall: sfu-2 died (stream broken, ports refused) -> sfu-1, 2 of 2 back, worst 0.14 s") {
 		t.Errorf("%q", got)
 	}
 	for _, args := range [][]string{{"--kind", "room_back"}, {"--json"}} {
-		if got := asked(t, answer, append([]string{"events"}, args...)...); strings.Count(got, "\n") != 2 {
+		if got := asked(t, answer, append([]string{"events"}, args...)...); strings.Count(got, "\n") != 3 {
 			t.Errorf("%v: %q", args, got)
 		}
 	}

@@ -29,7 +29,7 @@ type drainCommand struct {
 	serverFlags
 	Node     string        `arg:"" help:"The media node's name. 'nodes' lists them."`
 	Deadline time.Duration `placeholder:"TIME" help:"How long rooms may take to move without a gap; then they move by restarts. The node's --drain-timeout by default."`
-	Keep     bool          `help:"Keep the empty node's process, draining, until 'undrain'; else it ends by itself."`
+	Keep     bool          `help:"Keep the empty node's process, draining, until 'undrain'; else it ends by itself, and a container that is always restarted comes back."`
 }
 
 type drainStatus struct {

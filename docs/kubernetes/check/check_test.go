@@ -18,6 +18,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -33,6 +34,7 @@ type objects struct {
 	services  []*core.Service
 	configs   map[string]map[string]string
 	budgets   []*policy.PodDisruptionBudget
+	policies  []*networking.NetworkPolicy
 }
 
 type workload struct {
@@ -90,6 +92,10 @@ func (o *objects) add(kind meta.TypeMeta, text []byte) error {
 		b := new(policy.PodDisruptionBudget)
 		err = yaml.UnmarshalStrict(text, b)
 		header, o.budgets = b.ObjectMeta, append(o.budgets, b)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		p := new(networking.NetworkPolicy)
+		err = yaml.UnmarshalStrict(text, p)
+		header, o.policies = p.ObjectMeta, append(o.policies, p)
 	default:
 		return fmt.Errorf("%s is of no known kind", kind.APIVersion)
 	}
@@ -129,7 +135,7 @@ type role struct {
 	variables map[string]string // by flag
 	ports     map[string]int32  // that it listens at by default
 	probes    []string
-	environs  []string // that its manifest must set
+	environs  []string // that its manifest must set; A|B is one of both
 }
 
 // check returns the first thing that is wrong with the manifests as a whole.
@@ -183,6 +189,23 @@ func (o *objects) check(roles map[string]role, readme string) error {
 			return fmt.Errorf("%s has no headless service %s", w.name, w.service)
 		}
 	}
+	for _, p := range o.policies {
+		some := o.selected(p.Spec.PodSelector.MatchLabels)
+		if len(some) != 1 || some[0].template.Spec.HostNetwork {
+			return fmt.Errorf("NetworkPolicy %s is of %d workloads, or of one on the host's network", p.Name, len(some))
+		}
+		for _, rule := range p.Spec.Ingress {
+			for _, port := range rule.Ports {
+				protocol := core.ProtocolTCP
+				if port.Protocol != nil {
+					protocol = *port.Protocol
+				}
+				if !has(&some[0].template.Spec.Containers[0], *port.Port, protocol) || len(rule.From) == 0 {
+					return fmt.Errorf("NetworkPolicy %s opens port %s, which is none, or opens it to everybody", p.Name, port.Port.String())
+				}
+			}
+		}
+	}
 	return o.reached(image, readme)
 }
 
@@ -227,6 +250,39 @@ func protocolOf(p core.Protocol) core.Protocol {
 
 var secretKeys = regexp.MustCompile(`--from-literal=([a-z-]+)=`)
 
+// keyFiles compares the variables that name files with what is mounted, and that with the Secret that README.md makes.
+func keyFiles(pod *core.PodSpec, c *core.Container, readme string) error {
+	mounted := map[string]bool{}
+	for _, m := range c.VolumeMounts {
+		at := slices.IndexFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == m.Name })
+		if at < 0 || !m.ReadOnly || m.SubPath != "" {
+			return fmt.Errorf("%s is no volume, is not read-only, or does not follow changes", m.Name)
+		}
+		secret := pod.Volumes[at].Secret
+		if !strings.Contains(readme, "create secret generic "+secret.SecretName+" ") || *secret.DefaultMode != 0o440 || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup {
+			return fmt.Errorf("README.md makes no Secret %s, or the node may not read it", secret.SecretName)
+		}
+		for _, item := range secret.Items {
+			if !slices.ContainsFunc(secretKeys.FindAllStringSubmatch(readme, -1), func(m []string) bool { return m[1] == item.Key }) {
+				return fmt.Errorf("README.md makes no key %s of a Secret %s", item.Key, secret.SecretName)
+			}
+			mounted[m.MountPath+"/"+item.Path] = true
+		}
+	}
+	for _, e := range c.Env {
+		if strings.HasSuffix(e.Name, "_FILE") {
+			if !mounted[e.Value] {
+				return fmt.Errorf("%s names %s, which is not mounted", e.Name, e.Value)
+			}
+			delete(mounted, e.Value)
+		}
+	}
+	if len(mounted) > 0 {
+		return fmt.Errorf("nobody reads %v", mounted)
+	}
+	return nil
+}
+
 // checkNode compares a container with what its role knows.
 func (o *objects) checkNode(r role, pod *core.PodSpec, c *core.Container, readme string) error {
 	drain := time.Duration(0)
@@ -266,21 +322,21 @@ func (o *objects) checkNode(r role, pod *core.PodSpec, c *core.Container, readme
 		case from == nil:
 		case from.FieldRef != nil && !slices.Contains([]string{"metadata.name", "status.podIP", "status.hostIP"}, from.FieldRef.FieldPath):
 			return fmt.Errorf("%s is of field %s", e.Name, from.FieldRef.FieldPath)
-		case from.SecretKeyRef != nil:
-			if key := from.SecretKeyRef; !strings.Contains(readme, "create secret generic "+key.Name+" ") ||
-				!slices.ContainsFunc(secretKeys.FindAllStringSubmatch(readme, -1), func(m []string) bool { return m[1] == key.Key }) {
-				return fmt.Errorf("README.md makes no key %s of a Secret %s", key.Key, key.Name)
-			}
+		case from.SecretKeyRef != nil && (from.SecretKeyRef.Name == "" || from.SecretKeyRef.Key == ""):
+			return fmt.Errorf("%s is of no secret", e.Name)
 		}
+	}
+	if err := keyFiles(pod, c, readme); err != nil {
+		return err
 	}
 	for name := range set {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("the binary knows no %s", name)
 		}
 	}
-	for _, name := range r.environs {
-		if !set[name] {
-			return fmt.Errorf("%s is not set", name)
+	for _, names := range r.environs {
+		if !slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return set[name] }) {
+			return fmt.Errorf("%s is not set", names)
 		}
 	}
 	if pod.HostNetwork && pod.DNSPolicy != core.DNSClusterFirstWithHostNet {
@@ -338,7 +394,8 @@ func (o *objects) reached(image, readme string) error {
 			return fmt.Errorf("%s is not found by HOLDFAST_JOIN", w.name)
 		}
 	}
-	if store := strings.TrimPrefix(config["HOLDFAST_STORE"], "redis://"); addresses[store] == nil || config["HOLDFAST_CLUSTER"] == "" {
+	url, fixed := config["HOLDFAST_STORE"]
+	if store := strings.TrimPrefix(url, "redis://"); fixed && addresses[store] == nil || config["HOLDFAST_CLUSTER"] == "" {
 		return fmt.Errorf("the store of try/ is not at %s", store)
 	}
 	_, port, err := net.SplitHostPort(config["HOLDFAST_JOIN"])
@@ -372,8 +429,8 @@ var (
 	variable = regexp.MustCompile(`\$(HOLDFAST_[A-Z_]+)`)
 )
 
-// rolesOf asks the binary what it knows.
-func rolesOf(t *testing.T) map[string]role {
+// binaryOf builds the binary of nodes.
+func binaryOf(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "holdfast")
 	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "node", "-o", binary, ".")
@@ -381,16 +438,23 @@ func rolesOf(t *testing.T) map[string]role {
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	everywhere := []string{"HOLDFAST_NAME", "HOLDFAST_JOIN", "HOLDFAST_STORE", "HOLDFAST_CLUSTER", "HOLDFAST_CLUSTER_KEY", "HOLDFAST_GOSSIP_ADVERTISE"}
+	return binary
+}
+
+// rolesOf asks the binary what it knows.
+func rolesOf(t *testing.T) map[string]role {
+	t.Helper()
+	binary := binaryOf(t)
+	everywhere := []string{"HOLDFAST_NAME", "HOLDFAST_JOIN", "HOLDFAST_STORE", "HOLDFAST_CLUSTER", "HOLDFAST_CLUSTER_KEY_FILE", "HOLDFAST_GOSSIP_ADVERTISE"}
 	roles := map[string]role{
 		"sfu": {
 			ports:    map[string]int32{"media/UDP": 7982, "media-tcp/TCP": 7982, "control/TCP": 7981, "gossip/TCP": 7946, "gossip-udp/UDP": 7946},
-			environs: append(everywhere, "HOLDFAST_CONTROL_ADVERTISE", "HOLDFAST_MEDIA_ADVERTISE"),
+			environs: append(everywhere, "HOLDFAST_CONTROL_ADVERTISE", "HOLDFAST_MEDIA_ADVERTISE|HOLDFAST_MEDIA_STUN"),
 		},
 		"signaling": {
 			ports:    map[string]int32{"http/TCP": 7880, "control/TCP": 7983, "gossip/TCP": 7946, "gossip-udp/UDP": 7946},
 			probes:   []string{"/readyz", "/healthz"},
-			environs: append(everywhere, "HOLDFAST_ADVERTISE", "HOLDFAST_API_KEYS", "HOLDFAST_TRUSTED_PROXIES"),
+			environs: append(everywhere, "HOLDFAST_ADVERTISE", "HOLDFAST_API_KEYS_FILE", "HOLDFAST_TRUSTED_PROXIES|HOLDFAST_PROXY_PROTOCOL_FROM"),
 		},
 	}
 	for name, r := range roles {

@@ -50,7 +50,7 @@ var floors = [][]string{
 	{"sfu/forward/parse", "sfu/forward/rtptime", "sfu/forward/renumber"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
-	{"control", "people/roster"},
+	{"control", "people/roster", "internal/webhook"},
 	{"internal/testkit"},
 	{"people/waitlist", "people/messaging"},
 	{"internal/events", "internal/metrics"},

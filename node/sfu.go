@@ -246,6 +246,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	group.Go(func() error { return n.media.Run(work) })
 	group.Go(func() error { return n.owner.Run(work) })
 	group.Go(func() error { return n.media.Rosters().Run(work) })
+	group.Go(func() error { return followWebhooks(work, n.store, n.media.Rosters().Tell, n.log) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.Run(work) })
 	group.Go(func() error { return n.events.Run(work) })

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/webhook"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
@@ -55,6 +56,8 @@ type SignalingConfig struct {
 	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
 	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
 	DrainTimeout     time.Duration `default:"20s" help:"How long clients may take to go to the other signaling nodes, after SIGTERM; those that are left are then sent away at once. Kill the process 10 s later at the earliest."`
+	WebhookURL       []string      `placeholder:"URL" help:"Where to send what happens in rooms, in the form of LiveKit's webhooks (docs/WEBHOOKS.md). The same on all signaling nodes."`
+	WebhookKey       string        `placeholder:"KEY" help:"The name of the API key that signs webhooks; the first unless given."`
 	HSTS             time.Duration `name:"hsts" default:"0s" help:"How long browsers shall use nothing but https at this name (Strict-Transport-Security), such as 8760h; 0: not said. A browser heeds it over https only."`
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
@@ -85,7 +88,7 @@ func (c *SignalingConfig) plan() (signalingPlan, error) {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, Faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkMetrics(), c.checkTurn(c.tlsFlags), c.checkTLS(), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkMetrics(), c.checkTurn(c.tlsFlags), c.checkTLS(), c.checkWebhooks(keys), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Signaling is the process of a signaling node.
@@ -132,6 +135,8 @@ type signalingNode struct {
 	failover *failover.Failover
 	presence *presence.Tracker
 	events   *events.Recorder
+	// webhooks is nil without --webhook-url.
+	webhooks *webhook.Sender
 	// watch follows the files of keys and certificates, and serves the plain port that leads to https.
 	watch []func(ctx context.Context) error
 	tried *mediacheck.Checker
@@ -203,7 +208,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
 	n.links = nodelink.New(messaging.Peer{ID: self.ID, Boot: self.Boot}, n.pool, n.cluster, users, guard, n.log)
-	n.tried = mediacheck.New(self.ID, n.pool, n.cluster, guard, n.log)
+	n.tried, n.webhooks = mediacheck.New(self.ID, n.pool, n.cluster, guard, n.log), n.newWebhooks(c, plan, guard)
 	n.serving = control.NewServer(plan.key, guard, n.log)
 	parts := signaling.Parts{
 		Messages: n.links,
@@ -273,6 +278,9 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 		return n.serving.Serve(work, n.control, n.links.Register, control.AnswerStaying(n.server.StayingRooms))
 	})
 	group.Go(func() error { return n.server.Run(work, n.listener) })
+	if n.webhooks != nil {
+		group.Go(func() error { return n.webhooks.Run(work) })
+	}
 	if n.turn != nil {
 		group.Go(func() error { return n.turn.relay.Run(work, n.turn.at) })
 	}

@@ -52,6 +52,15 @@ func (k keyspace) door(room ring.RoomID) string {
 // events is one key. Its markers share its slot.
 func (k keyspace) events() string { return string(k) + ":{events}" }
 
+// hooks is a key of the sender of webhooks. All of them share a slot.
+func (k keyspace) hooks(name string) string { return string(k) + ":{webhooks}:" + name }
+
+// webhookKeys are pin, roster, what receivers were told, the facts that wait, and the history.
+func (k keyspace) webhookKeys(room ring.RoomID) []string {
+	of := string(k) + roomInfix + escape(string(room))
+	return []string{of + pinSuffix, of + rosterSuffix, of + "}:told", of + "}:facts", of + historySuffix}
+}
+
 func (k keyspace) boot(name string) string { return string(k) + bootInfix + escape(name) + "}" }
 
 func (k keyspace) history(room ring.RoomID) string {

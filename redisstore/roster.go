@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,18 +34,27 @@ func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]ro
 	for i := range changes {
 		errs[i], rooms[i] = errBroke, changes[i].Room
 	}
+	s.markNew(ctx, changes)
 	s.onMasters(ctx, rooms, "writing rosters broke", func(ctx context.Context, part []int) {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.Cmd, len(part))
+		replies, followers := make([]*redis.Cmd, len(part)), make([]*redis.Cmd, len(part))
 		for i, at := range part {
 			replies[i] = pipe.Eval(ctx, rosterScript, s.keys.rosterKeys(rooms[at]), rosterArgs(&changes[at])...)
+			if c := &changes[at]; c.Told {
+				followers[i] = s.follow(ctx, pipe, c.Room, c.Pin.Encode(), c.After == 0, c)
+			}
 		}
 		// Each command has its own error.
 		_, _ = pipe.Exec(ctx)
 		for i, at := range part {
 			outcomes[at], errs[at] = written(replies[i], &changes[at])
+			if followers[i] != nil && outcomes[at] == roster.Written && !s.heed(followers[i], &changes[at]) {
+				// The writer repeats the change as a whole roster.
+				outcomes[at] = roster.Failed
+			}
 		}
 	})
+	s.markTold(ctx, changes)
 	var failed error
 	for i, err := range errs {
 		if err != nil && (failed == nil || errors.Is(failed, pin.ErrUnreachable)) {
@@ -93,11 +101,7 @@ func rosterArgs(c *roster.Change) []any {
 }
 
 func appendPeer(args []any, p *roster.Peer, at time.Time) []any {
-	who := strings.ReplaceAll(cmp.Or(p.Identity, p.ID), "\n", " ") + "\n"
-	if p.Hidden {
-		who = "\n" + who
-	}
-	return append(args, p.ID, who, p.Name, max(time.Since(at).Milliseconds(), 0))
+	return append(args, p.ID, rowHead(p), p.Name, max(time.Since(at).Milliseconds(), 0))
 }
 
 // Roster returns who is in the room, in one round trip.

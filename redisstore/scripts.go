@@ -33,6 +33,16 @@ var (
 	presenceFollow string
 	//go:embed lua/append_events.lua
 	appendEvents string
+	//go:embed lua/webhook_follow.lua
+	webhookFollow string
+	//go:embed lua/webhook_sent.lua
+	webhookSent string
+	//go:embed lua/webhook_lead.lua
+	webhookLead string
+	//go:embed lua/webhook_mark.lua
+	webhookMark string
+	//go:embed lua/webhook_forget.lua
+	webhookForget string
 	//go:embed lua/waiting_shared.lua
 	waitingShared string
 	//go:embed lua/waiting_enter.lua
@@ -88,6 +98,18 @@ var (
 	// KEYS = the events, a marker for each new one. ARGV = how many events are kept, for how long in milliseconds, then for each
 	// marker its seconds to live and the event's text.
 	appendEventsScript = compose(appendEvents)
+
+	// KEYS = keyspace.webhookKeys. ARGV = the writer's pin (empty: a sender looks), 1 if all peers are compared, the sid of a room that begins,
+	// how many facts wait at most, seconds to live, the number of peers that were put. Then for each of those its id and sources, and for each
+	// that was dropped its id and row.
+	webhookFollowScript = compose(webhookFollow)
+	// KEYS = told, facts. ARGV = the receiver, the position of its last fact, seconds to live, all receivers.
+	webhookSentScript = compose(webhookSent)
+	// KEYS = wanted, lease. ARGV = the sender, the life of its lease in milliseconds (0: give it back), seconds to live of wanted.
+	webhookLeadScript = compose(webhookLead)
+	// KEYS = rooms. ARGV = the rooms to mark, or to forget.
+	webhookMarkScript   = compose(webhookMark)
+	webhookForgetScript = compose(webhookForget)
 
 	// The scripts of a waiting line have KEYS = pin, roster, door, admitted, line, waiting, names. ARGV[1] is "<cap of the token
 	// (-1: none)> <cap of the server (0: none)>". ARGV[2] is a pin under which nobody is in the room, or empty. ARGV[3] is 1 if

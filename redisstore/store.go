@@ -27,6 +27,8 @@
 //	<cluster>:boot:{<role>/<node>}           when its latest boot began: see boot.go
 //	<cluster>:generation                     the marker: see master.go
 //	<cluster>:{events}                       what happened, and markers of facts for an hour: see events.go
+//	<cluster>:room:{<room>}:told, :facts     what receivers of webhooks know of the room, and what waits: see webhooks.go
+//	<cluster>:{webhooks}:<name>              whether they are wanted, their sender, the rooms to look at: see webhooks.go
 package redisstore
 
 import (
@@ -41,6 +43,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 const (
@@ -69,6 +72,8 @@ type Store struct {
 	measure   *measure
 	rechecks  chan struct{}
 
+	hooks webhooks
+
 	eventsKept int
 	eventsLife time.Duration
 }
@@ -92,6 +97,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, measure: &measure{}, rechecks: make(chan struct{}, 1),
 		masters:    masters{byAddress: make(map[string]*master)},
+		hooks:      webhooks{unmarked: make(map[ring.RoomID]bool)},
 		eventsKept: eventsKept, eventsLife: eventsLife,
 	}
 	if at.kind == kindCluster {

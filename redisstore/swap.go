@@ -40,6 +40,9 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	if err != nil {
 		return false, fmt.Errorf("remove the pin of room %s: %w", room, err)
 	}
+	if answer.absent {
+		s.followGone(ctx, room)
+	}
 	return answer.absent, nil
 }
 

@@ -74,6 +74,8 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.generation, p.signaling = a.request.GetGeneration(), a.request.GetSignaling()
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources, p.knowsScreenAudio = a.request.GetSources(), a.request.GetKnowsScreenAudio()
+	// Only now it is known what the peer may publish.
+	r.note(p)
 	r.expect(a.request.GetExpected())
 	// The outbox comes this late because Attached must be the first event in it.
 	p.outbox, p.deadline = newOutbox(), time.Time{}

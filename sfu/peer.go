@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/sources"
 )
 
 // rememberedAnswers is for offers that a reconnecting signaling node repeats.
@@ -72,6 +74,29 @@ type peer struct {
 	negotiation sync.Mutex
 	// answers are the last ones, the newest at the end.
 	answers []answered
+}
+
+// shows is what the peer publishes by its own word, as far as it may. Nothing is known before it has attached here.
+func (p *peer) shows() roster.Sources {
+	if p.expected || p.generation == 0 {
+		return 0
+	}
+	shown := roster.SourcesKnown
+	for _, one := range []struct {
+		on     bool
+		source forward.Source
+		bit    roster.Sources
+	}{
+		{!p.entry.GetAudioMuted(), forward.SourceMicrophone, roster.Microphone},
+		{!p.entry.GetVideoMuted(), forward.SourceCamera, roster.Camera},
+		{p.entry.GetScreenShared(), forward.SourceScreen, roster.Screen},
+		{p.entry.GetScreenShared() && p.entry.GetScreenAudio(), forward.SourceScreenAudio, roster.ScreenAudio},
+	} {
+		if one.on && p.canPublish && sources.MayPublish(p.sources, one.source) {
+			shown |= one.bit
+		}
+	}
+	return shown
 }
 
 type answered struct {

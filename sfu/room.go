@@ -497,7 +497,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 // note has the store know who is in the room. A peer is in the room also in the grace time, and while it is expected.
 func (r *room) note(p *peer) {
 	if !p.gone.Load() {
-		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
+		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden(), Shows: p.shows()})
 		return
 	}
 	lastSeen := time.Now()

@@ -48,6 +48,8 @@ const (
 	RoomClosed Kind = "room_closed"
 	// StoreBack: the store answers Node again. Cause says how long it was silent.
 	StoreBack Kind = "store_back"
+	// WebhookLost: a receiver of webhooks did not get Peers facts of Room. Cause says which receiver and why.
+	WebhookLost Kind = "webhook_lost"
 )
 
 // Known reports whether this build has events of that kind.
@@ -111,7 +113,7 @@ func (e Event) SameFor() time.Duration {
 	switch e.Kind {
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
 		return time.Minute
-	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed:
+	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, WebhookLost:
 	}
 	return time.Hour
 }

@@ -69,6 +69,7 @@ func TestSentences(t *testing.T) {
 		"sfu-1 is up (version 0.1.0)":                          {Kind: NodeUp, Node: "sfu-1", Version: "0.1.0"},
 		"sfu-1 no longer drains":                               {Kind: NodeUndrains, Node: "sfu-1"},
 		"the store answers signaling-1 again (silent for 12s)": {Kind: StoreBack, Node: "signaling-1", Cause: "silent for 12s"},
+		"hall: 2 webhooks were given up (no answer)":           {Kind: WebhookLost, Room: "hall", Peers: 2, Cause: "no answer"},
 		"comet hall sfu-1":                                     {Kind: "comet", Room: "hall", Node: "sfu-1"},
 	} {
 		if got := e.Sentence(); got != want {

@@ -99,9 +99,9 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 			}
 			return lines
 		}
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomMoved, RoomClosed, StoreBack:
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomMoved, RoomClosed, StoreBack, WebhookLost:
 	}
-	return append(lines, Line{At: e.At, Text: e.Sentence(), Bad: e.Kind == NodeDown || e.Kind == RoomRehomed})
+	return append(lines, Line{At: e.At, Text: e.Sentence(), Bad: e.Kind == NodeDown || e.Kind == RoomRehomed || e.Kind == WebhookLost})
 }
 
 // Due returns the failovers that wait no longer at now.

@@ -30,6 +30,8 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)
 	case StoreBack:
 		return fmt.Sprintf("the store answers %s again%s", e.Node, clause(" (%s)", e.Cause))
+	case WebhookLost:
+		return fmt.Sprintf("%s: %d webhooks were given up%s", e.Room, e.Peers, clause(" (%s)", e.Cause))
 	// A later version has written this kind.
 	default:
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Room, e.Node))

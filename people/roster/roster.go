@@ -7,6 +7,7 @@ package roster
 
 import (
 	"cmp"
+	"crypto/rand"
 	"slices"
 	"time"
 
@@ -27,6 +28,8 @@ type Peer struct {
 	Name     string
 	// Hidden says that other people do not see this peer.
 	Hidden bool
+	// Shows is not part of the store's roster. Only receivers of webhooks are told of it.
+	Shows Sources
 	// Since is by the writer's clock in a Change, and by the store's clock in a Room.
 	Since time.Time
 }
@@ -53,7 +56,28 @@ type Change struct {
 	Drop    []Leave
 	// Door has the moderator's settings as the store's text, or nothing.
 	Door string
+	// Told says that receivers of webhooks are told of the room.
+	Told bool
+	// SID names one life of the room to these receivers. The store may know the room by another one, which it sets.
+	SID string
+	// News is set by the store if there is something to tell.
+	News bool
 }
+
+// Sources is what a peer publishes, a set.
+type Sources uint8
+
+// SourcesKnown is missing while a peer of a former owner is expected.
+const (
+	Microphone Sources = 1 << iota
+	Camera
+	Screen
+	ScreenAudio
+	SourcesKnown
+)
+
+// NewSID returns a random name of a room's life, in LiveKit's form.
+func NewSID() string { return "RM_" + rand.Text()[:16] }
 
 // Outcome says what became of a Change.
 type Outcome int

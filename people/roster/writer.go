@@ -55,6 +55,8 @@ type Writer struct {
 	mu    sync.Mutex
 	books map[ring.RoomID]*Book
 	dirty map[*Book]bool
+	// tells says that receivers of webhooks are told.
+	tells bool
 }
 
 // Book is the roster of an open room. Its methods never wait for the store.
@@ -70,6 +72,7 @@ type Book struct {
 	// at is when the last write was, or zero.
 	at   time.Time
 	door string
+	sid  string
 	// whole is set if the whole roster must be written.
 	whole   bool
 	settled bool
@@ -86,7 +89,7 @@ func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.dirty, w.books[room])
-	b := &Book{writer: w, room: room, pin: p, peers: map[string]Peer{}, changed: map[string]bool{}, gone: map[string]Leave{}, whole: true}
+	b := &Book{writer: w, room: room, pin: p, peers: map[string]Peer{}, changed: map[string]bool{}, gone: map[string]Leave{}, sid: NewSID(), whole: true}
 	w.books[room] = b
 	w.due(b)
 	return b
@@ -113,7 +116,11 @@ func (b *Book) Put(p Peer) {
 	if !known {
 		p.Since = time.Now()
 	}
+	if !b.writer.tells {
+		old.Shows = p.Shows
+	}
 	if known && old == p {
+		b.peers[p.ID] = p
 		return
 	}
 	b.peers[p.ID], b.changed[p.ID] = p, true
@@ -207,6 +214,19 @@ func (w *Writer) Prolong(room ring.RoomID) {
 	}
 }
 
+// Tell says whether receivers of webhooks are told. When that begins, all rosters are written.
+func (w *Writer) Tell(wanted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if wanted && !w.tells {
+		for _, b := range w.books {
+			b.whole = true
+			w.due(b)
+		}
+	}
+	w.tells = wanted
+}
+
 // Touch has an unchanged room written.
 func (w *Writer) Touch(room ring.RoomID) {
 	w.mu.Lock()
@@ -285,7 +305,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 		if done[b] || peers >= maxPeers {
 			continue
 		}
-		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Door: b.door, Drop: slices.Collect(maps.Values(b.gone))}
+		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Door: b.door, Told: w.tells, SID: b.sid, Drop: slices.Collect(maps.Values(b.gone))}
 		if b.whole {
 			c.Settled = b.settled
 			c.Put = slices.Collect(maps.Values(b.peers))
@@ -322,7 +342,7 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 		// After a Gap the whole roster is written in the same Flush.
 		done[b] = outcomes[i] != Gap
 		if outcomes[i] == Written {
-			b.written, b.door, b.at = changes[i].Seq, changes[i].Door, time.Now()
+			b.written, b.door, b.sid, b.at = changes[i].Seq, changes[i].Door, changes[i].SID, time.Now()
 		}
 		if b.closed && !w.dirty[b] && (outcomes[i] == Written || outcomes[i] == Fenced) {
 			b.forget()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/balancer"
+	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/sfu"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/signaling/relay"
@@ -21,6 +22,8 @@ func Defaults() map[string]string {
 		"egress_packets":      strconv.FormatUint(media.CeilingPacketsPerSecond, 10),
 		"media_drain_timeout": short(media.DrainTimeout),
 		"media_tcp":           media.MediaTCP,
+		"events_keep":         short(redisstore.DefaultEventsLife),
+		"events_max":          strconv.Itoa(redisstore.DefaultEventsKept),
 		"max_connections":     strconv.Itoa(front.MaxConnections),
 		"max_sockets":         strconv.Itoa(clients.MaxSockets),
 		"resume_grace":        short(clients.ResumeGrace),

@@ -15,9 +15,15 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
+	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
 // Process is what the command line gives a node.
@@ -48,6 +54,28 @@ func (f nameFlag) name() (string, error) {
 
 type storeFlag struct {
 	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; rediss for TLS. See docs/STORE.md."`
+
+	EventsMax  int           `default:"${events_max}" help:"How many events the store keeps; see 'holdfast events'. All nodes should have the same."`
+	EventsKeep time.Duration `default:"${events_keep}" help:"How long the store keeps them. All nodes should have the same."`
+}
+
+const mostEvents = 10_000_000
+
+// open opens the store of a cluster, and refuses bounds with which no event would be kept.
+func (f *storeFlag) open(cluster string, measured *metrics.Registry, guard *panics.Guard, log *slog.Logger) (*redisstore.Store, error) {
+	switch {
+	case f.EventsMax < 1 || f.EventsMax > mostEvents:
+		return nil, fmt.Errorf("--events-max %d: give a number from 1 to %d", f.EventsMax, mostEvents)
+	case f.EventsKeep < time.Minute:
+		return nil, fmt.Errorf("--events-keep %s: give a minute or more", f.EventsKeep)
+	}
+	store, err := redisstore.OpenAs(f.Store, cluster, guard, log)
+	if err != nil {
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	store.KeepEvents(f.EventsMax, f.EventsKeep)
+	store.Measure(measured.NewStore())
+	return store, nil
 }
 
 // ended drops the error of a context that was told to end.

@@ -193,10 +193,9 @@ func (c *SFUConfig) wire(ctx context.Context, plan sfuPlan, former pin.BootID, l
 func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former pin.BootID) (err error) {
 	owner, guard := &confirmer{}, panics.New()
 	n.metrics = metrics.New(string(cluster.RoleSFU), string(plan.config.Node), guard, n.log)
-	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
-		return Faults(fmt.Errorf("--store: %w", err))
+	if n.store, err = c.open(c.Cluster, n.metrics, guard, n.log); err != nil {
+		return Faults(err)
 	}
-	n.store.Measure(n.metrics.NewStore())
 	n.events = events.NewRecorder(n.store, guard, n.log)
 	plan.config.Panics, plan.config.Events = guard, n.events
 	plan.config.Metrics = sfu.NewMetrics(n.metrics)

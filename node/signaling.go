@@ -185,10 +185,9 @@ func (c *SignalingConfig) wire(ctx context.Context, plan signalingPlan, former p
 func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signalingPlan, former pin.BootID) (err error) {
 	guard := panics.New()
 	n.metrics = metrics.New(string(cluster.RoleSignaling), string(plan.config.Node), guard, n.log)
-	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
-		return Faults(fmt.Errorf("--store: %w", err))
+	if n.store, err = c.open(c.Cluster, n.metrics, guard, n.log); err != nil {
+		return Faults(err)
 	}
-	n.store.Measure(n.metrics.NewStore())
 	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(ctx, n.store, cluster.RoleSignaling, plan.config.Node, former, n.log), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err

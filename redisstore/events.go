@@ -13,11 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 )
 
-// The bounds of the cluster's events.
+// The bounds of the cluster's events, unless KeepEvents sets others.
 const (
-	eventsKept = 100_000
-	eventsLife = 7 * 24 * time.Hour
+	DefaultEventsKept = 100_000
+	DefaultEventsLife = 7 * 24 * time.Hour
 )
+
+// KeepEvents sets how many events the cluster keeps, and for how long. Whoever writes an event cuts by its own bounds, so all nodes
+// should have the same. It is called before the store is used.
+func (s *Store) KeepEvents(most int, life time.Duration) { s.eventsKept, s.eventsLife = most, life }
 
 const eventField = "e"
 

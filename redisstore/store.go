@@ -98,7 +98,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, measure: &measure{}, rechecks: make(chan struct{}, 1),
 		masters:    masters{byAddress: make(map[string]*master)},
 		hooks:      webhooks{unmarked: make(map[ring.RoomID]bool)},
-		eventsKept: eventsKept, eventsLife: eventsLife,
+		eventsKept: DefaultEventsKept, eventsLife: DefaultEventsLife,
 	}
 	if at.kind == kindCluster {
 		s.cluster = redis.NewClusterClient(at.cluster(func(member *redis.Options) *redis.Client {

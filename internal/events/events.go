@@ -3,7 +3,7 @@
 // read them from there, also after every process was replaced.
 //
 // It promises that a fact that several nodes report within a minute is kept once, that recording never waits for the store, and that what
-// could not be kept is counted. It does not know Redis, and it holds no person's name: an event names nodes, rooms and counts.
+// could not be kept is counted. It does not know Redis. An event names nodes, rooms, counts and who gave an order, and no other person.
 //
 // Begin with Event, then Recorder.
 package events
@@ -46,6 +46,12 @@ const (
 	RoomBack Kind = "room_back"
 	// Everybody has left a room.
 	RoomClosed Kind = "room_closed"
+	// These five are orders. By says who gave them, and Cause what became of a door.
+	MoveOrdered   Kind = "move_ordered"
+	PersonRemoved Kind = "person_removed"
+	CallEnded     Kind = "call_ended"
+	DoorChanged   Kind = "door_changed"
+	NodeKilled    Kind = "node_killed"
 	// StoreBack: the store answers Node again. Cause says how long it was silent.
 	StoreBack Kind = "store_back"
 	// WebhookLost: a receiver of webhooks did not get Peers facts of Room. Cause says which receiver and why.
@@ -55,7 +61,8 @@ const (
 // Known reports whether this build has events of that kind.
 func (k Kind) Known() bool {
 	switch k {
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, StoreBack:
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded,
+		DoorChanged, NodeKilled, StoreBack:
 		return true
 	default:
 		return false
@@ -79,6 +86,8 @@ type Event struct {
 	To   ring.NodeID `json:"to,omitempty"`
 	// Cause is evidence or a reason, in words.
 	Cause string `json:"cause,omitempty"`
+	// By is the identity of the operator or moderator who ordered it.
+	By string `json:"by,omitempty"`
 	// Version is the build of Node.
 	Version string `json:"version,omitempty"`
 	// Peers is how many clients the event concerned.
@@ -113,7 +122,7 @@ func (e Event) SameFor() time.Duration {
 	switch e.Kind {
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
 		return time.Minute
-	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, WebhookLost:
+	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged, NodeKilled, WebhookLost:
 	}
 	return time.Hour
 }
@@ -121,7 +130,7 @@ func (e Event) SameFor() time.Duration {
 // Encode returns the event as the store keeps it: JSON without ID and At, which the store gives. Long texts are cut.
 func (e Event) Encode() (string, error) {
 	e.ID, e.At = "", time.Time{}
-	for _, text := range []*string{&e.Cause, &e.Version, &e.About} {
+	for _, text := range []*string{&e.Cause, &e.Version, &e.About, &e.By} {
 		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxText)], "")
 	}
 	text, err := json.Marshal(e)

@@ -99,7 +99,8 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 			}
 			return lines
 		}
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomMoved, RoomClosed, StoreBack, WebhookLost:
+	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomMoved, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged,
+		NodeKilled, StoreBack, WebhookLost:
 	}
 	return append(lines, Line{At: e.At, Text: e.Sentence(), Bad: e.Kind == NodeDown || e.Kind == RoomRehomed || e.Kind == WebhookLost})
 }

@@ -16,9 +16,9 @@ func (e Event) Sentence() string {
 	case NodeLeft:
 		return fmt.Sprintf("%s left", e.Node)
 	case NodeDrains:
-		return fmt.Sprintf("%s drains", e.Node)
+		return fmt.Sprintf("%s drains%s", e.Node, clause(", ordered by %s", e.By))
 	case NodeUndrains:
-		return fmt.Sprintf("%s no longer drains", e.Node)
+		return fmt.Sprintf("%s no longer drains%s", e.Node, clause(", ordered by %s", e.By))
 	case RoomOpened:
 		return fmt.Sprintf("%s: opened on %s", e.Room, e.Node)
 	case RoomRehomed, RoomMoved:
@@ -28,6 +28,16 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("%s: %d of %d back at %s, worst gap %.2f s", e.Room, e.Back, e.Peers, e.Node, gap.Seconds())
 	case RoomClosed:
 		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)
+	case MoveOrdered:
+		return fmt.Sprintf("%s: a move%s was ordered%s", e.Room, clause(" to %s", string(e.To)), clause(" by %s", e.By))
+	case PersonRemoved:
+		return fmt.Sprintf("%s: somebody was removed%s", e.Room, clause(" by %s", e.By))
+	case CallEnded:
+		return fmt.Sprintf("%s: the call was ended%s", e.Room, clause(" by %s", e.By))
+	case DoorChanged:
+		return fmt.Sprintf("%s: the door is %s%s", e.Room, e.Cause, clause(", by %s", e.By))
+	case NodeKilled:
+		return fmt.Sprintf("%s was killed%s", e.Node, clause(" by %s", e.By))
 	case StoreBack:
 		return fmt.Sprintf("the store answers %s again%s", e.Node, clause(" (%s)", e.Cause))
 	case WebhookLost:

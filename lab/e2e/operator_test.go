@@ -68,6 +68,7 @@ func operatorSeesTheFailover(t *testing.T, c *devcluster.Cluster, op *page, room
 	t.Logf("after the kill the page showed the evidence in %v, the rooms in %v, everybody's gaps in %v", after(seen.Evidence), after(seen.Rooms), after(seen.Gaps))
 	var card string
 	op.mustEval(t, "document.querySelector('.failover').textContent", &card)
+	op.sees(t, "the dead node among the nodes", `document.querySelector('#nodes-rows .row[data-state="dead"] .open')?.textContent === 'sfu-1'`)
 	for _, part := range []string{"sfu-1 died", "2 of 2 back, worst gap", "Evidence: ", room + " → sfu-2"} {
 		if !strings.Contains(card, part) {
 			t.Errorf("the page says of the failover %q, without %q", card, part)

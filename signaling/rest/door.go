@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -59,6 +60,9 @@ func (a *API) serveOrder(w http.ResponseWriter, r *http.Request, read func() (wa
 	if err != nil {
 		reply.Refuse(w, err)
 		return
+	}
+	if o.Deed == waitlist.Change {
+		a.ordered(r, events.Event{Kind: events.DoorChanged, Room: room, Cause: stateOfDoor(now)})
 	}
 	reply.JSON(w, http.StatusOK, door.Message(now))
 }

@@ -69,7 +69,15 @@ func (a *API) drain(r *http.Request) (drainAnswer, error) {
 	if err != nil {
 		return drainAnswer{}, err
 	}
-	return a.orderDrain(r.Context(), node, order)
+	answer, err := a.orderDrain(r.Context(), node, order)
+	if err == nil {
+		kind := events.NodeDrains
+		if order.Undrain {
+			kind = events.NodeUndrains
+		}
+		a.ordered(r, events.Event{Kind: kind, Node: node.ID, Role: string(node.Role), About: string(node.Boot)})
+	}
+	return answer, err
 }
 
 // MediaNode returns a live media node, or an error that names those there are.
@@ -140,11 +148,6 @@ func (a *API) orderDrain(ctx context.Context, node cluster.Node, order control.D
 	case order.Undrain && !told.GetWasDraining() && !node.Draining:
 		return drainAnswer{}, fault.Sayf(wire.CodeNotDraining, "%s is not draining: it takes rooms.", node.ID)
 	}
-	kind := events.NodeDrains
-	if order.Undrain {
-		kind = events.NodeUndrains
-	}
-	a.deps.Recorder.Record(events.Event{Kind: kind, Node: node.ID, Role: string(node.Role), About: string(node.Boot)})
 	a.deps.Log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
 	answer := a.drainOf(ctx, node)
 	answer.Draining, answer.Rooms, answer.Peers = told.GetDraining(), told.GetRooms(), told.GetPeers()

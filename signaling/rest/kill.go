@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
@@ -51,6 +52,7 @@ func (a *API) serveDevKill(w http.ResponseWriter, r *http.Request) {
 		reply.Refuse(w, fault.Sayf(wire.CodeInternal, "The node could not be killed."))
 		return
 	}
+	a.ordered(r, events.Event{Kind: events.NodeKilled, Node: node})
 	reply.JSON(w, http.StatusOK, struct{}{})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
@@ -32,5 +33,6 @@ func (a *API) serveMove(w http.ResponseWriter, r *http.Request) {
 		reply.Refuse(w, err)
 		return
 	}
+	a.ordered(r, events.Event{Kind: events.MoveOrdered, Room: room, To: wanted.Node})
 	reply.JSON(w, http.StatusOK, answer)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -23,6 +24,9 @@ func (a *API) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := a.deps.Moderation.Remove(r.Context(), request)
+	if len(answer.Removed) > 0 {
+		a.ordered(r, events.Event{Kind: events.PersonRemoved, Room: ring.RoomID(request.GetRoom())})
+	}
 	answerRemoval(w, answer)
 }
 
@@ -71,6 +75,7 @@ func (a *API) serveCallEnd(w http.ResponseWriter, r *http.Request) {
 	answer, open := a.deps.Moderation.EndCall(r.Context(), room)
 	switch {
 	case len(answer.Removed) > 0 || open == nil && len(answer.Unreachable) == 0:
+		a.ordered(r, events.Event{Kind: events.CallEnded, Room: room})
 		reply.JSON(w, http.StatusOK, answer)
 	case len(answer.Unreachable) > 0:
 		refuseRemoval(w, nobodyFound(0, answer.Unreachable), answer)

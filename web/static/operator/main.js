@@ -2,7 +2,7 @@
 
 import { find } from '../page/elements.js';
 import { showFigures } from './figures.js';
-import { isGone } from './node.js';
+import { isGone, withState } from './node.js';
 import { openNode } from './node-sheet.js';
 import { NodesView } from './nodes-view.js';
 import { refusalText } from './question.js';
@@ -92,7 +92,7 @@ async function show(token, kill) {
 
   repeat(() => (nodes.length > LARGE ? LARGE_MS : VIEW_MS), guarded('nodes', async () => {
     const [answer, sums] = await Promise.all([server.ask('nodes'), server.ask('overview')]);
-    nodes = answer.nodes;
+    nodes = answer.nodes.map(withState);
     const names = nodes.filter((node) => node.role === 'sfu' && !isGone(node) && !node.draining && !node.suspect && !node.unreachable).map(({ node }) => node).sort().join();
     if (names !== [...around.nodes].sort().join()) {
       around = await server.ask('ring');

@@ -1,7 +1,7 @@
 // One node, and what an operator may order of it.
 
 import { make } from '../page/elements.js';
-import { isGone, shares, stateOf } from './node.js';
+import { isGone, shares } from './node.js';
 import { ask, attempt } from './question.js';
 import { act, facts, openSheet } from './sheet.js';
 import { ago, bits, clock, number, percent, say } from './words.js';
@@ -34,7 +34,7 @@ export function openNode(node, { server, kill, shareOf }) {
   }, true);
   acts.append(drain, undrain, end);
   const paint = (/** @type {Node} */ now) => {
-    const state = stateOf(now);
+    const { state } = now;
     const media = now.role === 'sfu' && !isGone(now);
     drain.hidden = !media || now.draining;
     undrain.hidden = !media || !now.draining;

@@ -1,22 +1,22 @@
 // What is known of one node.
 
+/** @typedef {'dead' | 'left' | 'unreachable' | 'suspect' | 'draining' | 'limited' | 'up'} State */
 /**
- * @typedef {{node: string, boot: string, role: 'sfu' | 'signaling', control?: string, media?: string, http?: string, version: string, state?: string,
+ * @typedef {{node: string, boot: string, role: 'sfu' | 'signaling', control?: string, media?: string, http?: string, version: string, state: State,
  *   at?: string, cause?: string, draining: boolean, suspect: boolean, unreachable: boolean, stalled: number, rooms: number, peers: number, sockets: number,
  *   waiting: number, egressBitsPerSecond: number, ceilingBitsPerSecond: number, egressPacketsPerSecond: number, ceilingPacketsPerSecond: number,
  *   floorBitsPerSecond: number, limitedSeconds: number, mediaTold?: string[], mediaSilent?: string[]}} Node of GET /nodes
  */
 
 /**
- * @param {Node} node
- * @returns {'dead' | 'left' | 'unreachable' | 'suspect' | 'draining' | 'limited' | 'up'}
+ * The server says of a node that it is up, dead or left. One that is up may be in trouble.
+ * @param {Node} node of GET /nodes
+ * @returns {Node}
  */
-export function stateOf(node) {
-  if (node.state === 'dead' || node.state === 'left') return node.state;
-  if (node.suspect) return 'suspect';
-  if (node.unreachable) return 'unreachable';
-  if (node.draining) return 'draining';
-  return node.limitedSeconds > 0 ? 'limited' : 'up';
+export function withState(node) {
+  if (node.state !== 'up') return node;
+  const trouble = node.suspect ? 'suspect' : node.unreachable ? 'unreachable' : node.draining ? 'draining' : node.limitedSeconds > 0 ? 'limited' : 'up';
+  return { ...node, state: trouble };
 }
 
 /** @param {Node} node */

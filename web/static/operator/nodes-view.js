@@ -2,7 +2,7 @@
 
 import { find, make } from '../page/elements.js';
 import { heads } from './heads.js';
-import { heat, isGone, load, shares, stateOf } from './node.js';
+import { heat, isGone, load, shares } from './node.js';
 import { Rows } from './rows.js';
 import { bits, number, percent, say } from './words.js';
 
@@ -105,7 +105,7 @@ export class NodesView {
    */
   #fill(row, node) {
     row.dataset.node = `${node.node} ${node.boot}`;
-    const state = stateOf(node);
+    const { state } = node;
     const sfu = node.role === 'sfu';
     row.dataset.media = sfu ? node.node : '';
     row.dataset.state = state;

@@ -63,6 +63,11 @@ export function openRoom(room, { server, ring, mediaNodes }) {
     }),
   );
   const doorAct = /** @type {HTMLButtonElement} */ (acts.lastElementChild);
+  acts.append(act(say('end.call'), async () => {
+    const answer = await ask({ title: say('end.call.title', { room }), text: say('end.call.text'), yes: say('end.call'), danger: true });
+    if (answer) await attempt(() => server.order('DELETE', roomPath(room)), say('end.call.done', { room }));
+    again();
+  }, true));
 
   /** @param {HeldPeer} peer */
   const remove = async ({ identity }) => {

@@ -151,6 +151,11 @@ function sentence({ kind, node = '', room = '', from = '', to = '', cause = '', 
     case 'room_moved': return say('event.moved', { room, from, to }) + because + ordered;
     case 'room_back': return say('event.back', { room, back: number(back), people: number(peers), worst: lasted(worstGapMs) });
     case 'room_closed': return say('event.closed', { room });
+    case 'move_ordered': return say('event.move', { room }) + ordered;
+    case 'person_removed': return say('event.removed', { room }) + ordered;
+    case 'call_ended': return say('event.ended', { room }) + ordered;
+    case 'door_changed': return say('event.door', { room, state: cause }) + ordered;
+    case 'node_killed': return say('event.killed', { node }) + ordered;
     case 'store_back': return say('event.store', { node }) + because;
     default: return [kind.replaceAll('_', ' '), room, node, from, to].filter(Boolean).join(' ') + because + ordered;
   }

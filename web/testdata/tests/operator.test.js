@@ -1,7 +1,7 @@
 // What the operator's page makes of the cluster's events, and its rows.
 
 import { Failovers, sum } from '/operator/failovers.js';
-import { heat, stateOf } from '/operator/node.js';
+import { heat, isGone, withState } from '/operator/node.js';
 import { Rows } from '/operator/rows.js';
 import { equal, ok, test } from './harness.js';
 
@@ -29,10 +29,11 @@ test('the same node may die again', () => {
   equal(failovers.add({ ...down, role: 'signaling', node: 'signaling-1' }), undefined, 'a signaling node has no rooms');
 });
 
-test('a node has one state', () => {
-  const node = { role: 'sfu', draining: true, suspect: false, unreachable: false, limitedSeconds: 0 };
-  equal([stateOf(node), stateOf({ ...node, suspect: true }), stateOf({ ...node, state: 'dead' }), stateOf({ ...node, draining: false, limitedSeconds: 3 })], ['draining', 'suspect', 'dead', 'limited']);
-  equal([heat(0.2), heat(0.7), heat(0.9)], ['good', 'fair', 'bad']);
+test('a node has one state, and a load its colour', () => {
+  const node = { state: 'up', role: 'sfu', draining: true, suspect: false, unreachable: false, limitedSeconds: 0 };
+  const state = (changes) => withState({ ...node, ...changes }).state;
+  equal([state({}), state({ suspect: true }), state({ state: 'dead' }), state({ draining: false, limitedSeconds: 3 })], ['draining', 'suspect', 'dead', 'limited']);
+  equal([isGone(withState({ ...node, state: 'left' })), heat(0.2), heat(0.7), heat(0.9)], [true, 'good', 'fair', 'bad']);
 });
 
 test('of a hundred thousand rows those in sight are in the document, and the arrows go on beyond them', async () => {

@@ -66,6 +66,11 @@ export default {
   'event.moved': 'انتقلت {room}: من {from} إلى {to}',
   'event.back': '{room}: عاد {back} من {people}، أطول انقطاع {worst}',
   'event.closed': 'أُغلقت {room}',
+  'event.move': '{room}: أُمر بنقلها',
+  'event.removed': 'أُزيل شخص من {room}',
+  'event.ended': '{room}: أُنهيت المكالمة',
+  'event.door': '{room}: الباب {state}',
+  'event.killed': 'أُنهيت {node}',
   'event.store': 'المخزن يجيب {node} من جديد',
 
   // Nodes.
@@ -185,6 +190,10 @@ export default {
   'cap.number': 'الأشخاص',
   'cap.set': 'تعيين',
   'cap.done': 'عُيّن الحد الأقصى لـ{room}.',
+  'end.call': 'إنهاء المكالمة',
+  'end.call.title': 'إنهاء المكالمة في {room}؟',
+  'end.call.text': 'يُخرَج الجميع. ومن لديه رمز يمكنه فتح الغرفة من جديد.',
+  'end.call.done': 'أُنهيت المكالمة في {room}.',
   'close.door': 'إغلاق الباب',
   'close.door.title': 'إغلاق باب {room}؟',
   'close.door.text': 'يبقى من في الداخل. ولا يدخل أحد حتى يُفتح من جديد.',

@@ -66,6 +66,11 @@ export default {
   'event.moved': '{room} umgezogen: {from} → {to}',
   'event.back': '{room}: {back} von {people} zurück, längste Lücke {worst}',
   'event.closed': '{room} geschlossen',
+  'event.move': '{room}: Umzug angeordnet',
+  'event.removed': 'Jemand wurde aus {room} entfernt',
+  'event.ended': '{room}: der Anruf wurde beendet',
+  'event.door': '{room}: die Tür ist {state}',
+  'event.killed': '{node} wurde abgeschossen',
   'event.store': 'Der Speicher antwortet {node} wieder',
 
   // Nodes.
@@ -185,6 +190,10 @@ export default {
   'cap.number': 'Personen',
   'cap.set': 'Setzen',
   'cap.done': 'Die Obergrenze von {room} ist gesetzt.',
+  'end.call': 'Anruf beenden',
+  'end.call.title': 'Den Anruf in {room} beenden?',
+  'end.call.text': 'Alle werden hinausgeschickt. Wer ein Token hat, darf den Raum neu öffnen.',
+  'end.call.done': 'Der Anruf in {room} wurde beendet.',
   'close.door': 'Tür schließen',
   'close.door.title': 'Die Tür von {room} schließen?',
   'close.door.text': 'Wer drin ist, bleibt. Sonst kommt niemand hinein, bis sie wieder offen ist.',

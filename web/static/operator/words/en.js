@@ -65,6 +65,11 @@ export default /** @type {const} */ ({
   'event.moved': '{room} moved: {from} → {to}',
   'event.back': '{room}: {back} of {people} back, worst gap {worst}',
   'event.closed': '{room} closed',
+  'event.move': '{room}: a move was ordered',
+  'event.removed': 'Somebody was removed from {room}',
+  'event.ended': '{room}: the call was ended',
+  'event.door': '{room}: the door is {state}',
+  'event.killed': '{node} was killed',
   'event.store': 'The store answers {node} again',
 
   // Nodes.
@@ -184,6 +189,10 @@ export default /** @type {const} */ ({
   'cap.number': 'People',
   'cap.set': 'Set',
   'cap.done': 'The cap of {room} is set.',
+  'end.call': 'End the call',
+  'end.call.title': 'End the call in {room}?',
+  'end.call.text': 'Everybody is sent out. Whoever has a token may open the room anew.',
+  'end.call.done': 'The call in {room} was ended.',
   'close.door': 'Close the door',
   'close.door.title': 'Close the door of {room}?',
   'close.door.text': 'Whoever is inside stays. Nobody else enters until it is open again.',

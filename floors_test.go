@@ -51,6 +51,7 @@ var floors = [][]string{
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
 	{"control", "people/roster", "internal/webhook"},
+	{"internal/traces"},
 	{"internal/testkit"},
 	{"people/waitlist", "people/messaging"},
 	{"internal/events", "internal/metrics"},
@@ -112,8 +113,14 @@ var technologies = []technology{
 		"gRPC ends at control and the two ends that speak it; everything above calls their methods",
 	},
 	{
+		"go.opentelemetry.io",
+		[]string{"internal/traces", "internal/testkit"},
+		nil,
+		"the others begin and end steps by traces, which costs nothing when it is off; testkit is the collector of tests",
+	},
+	{
 		"google.golang.org/protobuf",
-		[]string{"control", "sfu", "signaling/sfulink", "signaling/nodelink"},
+		[]string{"control", "sfu", "signaling/sfulink", "signaling/nodelink", "internal/testkit"},
 		[]string{"failover", "signaling", "signaling/rest"},
 		"protobuf messages are the control protocol's, not a data model",
 	},

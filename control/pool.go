@@ -157,6 +157,7 @@ func (p *Pool) options() []grpc.DialOption {
 			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(replyBytes), grpc.MaxCallSendMsgSize(requestBytes)),
+		grpc.WithUnaryInterceptor(traceUnary), grpc.WithStreamInterceptor(traceStream),
 		// Control traffic does not go through a web proxy.
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 )
 
 const (
@@ -40,12 +41,16 @@ type Server struct {
 	key    ClusterKey
 	panics *panics.Guard
 	log    *slog.Logger
+	tracer *traces.Tracer
 }
 
 // NewServer returns a Server that talks only to holders of key. A panic ends only the call in which it happens.
 func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
+
+// Trace makes the spans of handlers belong to their callers' traces. It is called before Serve; tracer may be nil.
+func (s *Server) Trace(tracer *traces.Tracer) { s.tracer = tracer }
 
 // catch runs the handling of one call and turns a panic of it into the call's error.
 func (s *Server) catch(ctx context.Context, method string, handle func() error) (err error) {
@@ -62,13 +67,16 @@ func (s *Server) catch(ctx context.Context, method string, handle func() error) 
 
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 	err = s.catch(ctx, info.FullMethod, func() (err error) {
-		reply, err = handler(ctx, request)
+		reply, err = handler(under(ctx, s.tracer), request)
 		return err
 	})
 	return reply, err
 }
 
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if ctx := under(stream.Context(), s.tracer); ctx != stream.Context() {
+		stream = tracedStream{stream, ctx}
+	}
 	return s.catch(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
 }
 

@@ -108,8 +108,10 @@ func (f *Failover) evaluate(view *cluster.View) {
 		// An isolated node confirms nothing, whatever gossip says.
 		case isolated:
 		case silence >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
+			why := whyGossip + fmt.Sprintf("no heartbeat for %s, no answer for %s", silence, answer)
 			f.config.Metrics.Detected(metrics.EvidenceGossip, silence)
-			f.membership.ConfirmDead(node.ID, node.Boot, whyGossip+fmt.Sprintf("no heartbeat for %s, no answer for %s", silence, answer))
+			f.config.Traces.Evidence(node.ID, node.Boot, "silence", why, time.Now().Add(-silence))
+			f.membership.ConfirmDead(node.ID, node.Boot, why)
 		case log:
 			f.log.Warn("gossip takes a node for dead that is heard here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}

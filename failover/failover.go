@@ -35,6 +35,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -139,6 +140,8 @@ type Config struct {
 	Events *events.Recorder
 	// Metrics counts deaths and re-homings. It may be nil.
 	Metrics *metrics.Failover
+	// Traces is told of deaths and of the rooms that they move. It may be nil.
+	Traces *traces.Tracer
 }
 
 // DefaultConfig has the values of the binary. Self and Panics are left to the caller.

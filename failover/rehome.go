@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -30,7 +31,8 @@ type move struct {
 	// again is set if the room has moved before, but its clients were not told.
 	again bool
 	// told is set when the clients know that the move is delayed.
-	told bool
+	told  bool
+	trace traces.Span
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
@@ -92,6 +94,7 @@ func (f *Failover) advance(ctx context.Context, m *move, slot *waiter, started t
 	f.moves.add(m.room.Room, m.from, m.to)
 	failpoint.Hit("notify.before")
 	f.rooms.Moved(ctx, m.room.Room, m.to)
+	m.trace.Event("clients told")
 	if !m.again {
 		f.config.Metrics.Rehomed(time.Since(started))
 		f.log.Info("clients told to restart", "room", m.room.Room, "peers", m.room.Peers)

@@ -111,6 +111,8 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 		f.log.Info("node left", "node", node.ID, "boot", boot)
 	} else {
 		f.log.Warn("node down", "node", node.ID, "boot", boot, "evidence", why)
+		// The signaling nodes agree on who tells what all of them see.
+		f.config.Traces.Died(node.ID, boot, why, slices.Min(f.signalingNodes()) == f.config.Self)
 	}
 }
 
@@ -209,11 +211,13 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	f.active[key] = struct{}{}
 	var slot *waiter
 	if m.to.IsZero() {
+		m.trace = f.config.Traces.Rehoming(key.room, m.from.Boot)
 		slot = f.storeSlots.queue(0, m.room.Peers)
 	}
 	owned.Go(func() {
 		f.catch("telling of a re-homing broke", func() { f.announce(m) })
-		f.catch("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, slot) }, "room", key.room)
+		f.catch("a room's re-homing broke: it begins anew", func() { f.carryOut(m.trace.In(ctx), m, slot) }, "room", key.room)
+		m.trace.Set("to", string(m.to.Node)).Count("clients", m.room.Peers).End(nil)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.active, key)

@@ -53,7 +53,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 // investigate probes the node until it answers or its death is proven. It returns true if the node lives, and false
 // after a death or when ctx ends.
 func (f *Failover) investigate(ctx context.Context, w *watching, stream streamState, broke error, probe *backoff.Backoff) bool {
-	node := w.node
+	node, began := w.node, time.Now()
 	for suspected := false; ; suspected = true {
 		done := w.health.ask()
 		evidence := f.gather(ctx, node, stream)
@@ -68,6 +68,7 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream streamSt
 		case verdictDead:
 			silence, _ := w.health.silence()
 			f.config.Metrics.Detected(metrics.EvidenceProof, silence)
+			f.config.Traces.Evidence(node.ID, node.Boot, "proof", evidence.String(), began)
 			f.membership.ReportDead(node.ID, node.Boot, whyProof+evidence.String())
 			return false
 		case verdictAlive:

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -35,6 +36,7 @@ type SFUConfig struct {
 	gossipFlags
 	storeFlag
 	metricsFlag
+	tracesFlag
 	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
 	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
@@ -90,7 +92,7 @@ func (c *SFUConfig) plan() (sfuPlan, error) {
 		stunFaults = append(stunFaults, errors.New("--media-stun: give either it or --media-advertise"))
 	}
 	return sfuPlan{name: name, key: key, config: cfg}, Faults(
-		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), c.checkMetrics(), CheckHostPort("control-listen", c.ControlListen),
+		errors.Join(stunFaults...), nameFault, keyFault, slackFault, c.check(), c.checkMetrics(), c.checkTraces(0), CheckHostPort("control-listen", c.ControlListen),
 		CheckHostPort("media-listen", c.MediaListen), cfg.Validate())
 }
 
@@ -142,6 +144,7 @@ type sfuNode struct {
 	cluster *cluster.Cluster
 	quorum  *cluster.Quorum
 	events  *events.Recorder
+	traces  *traces.Tracer
 	// watch follows the file of the cluster key.
 	watch   func(ctx context.Context) error
 	metrics *metrics.Registry
@@ -224,7 +227,9 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, guard, n.log)
-	return nil
+	n.traces, err = c.tracer(0, self, guard, n.log)
+	n.server.Trace(n.traces)
+	return err
 }
 
 // The goodbye comes first, while media and control still work: a closed port would be taken for a dead process.
@@ -249,6 +254,7 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.Run(work) })
 	group.Go(func() error { return n.events.Run(work) })
+	group.Go(func() error { return n.traces.Run(work) })
 	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })
 	group.Go(func() error {
 		return n.server.Serve(work, n.control, n.media.Register)

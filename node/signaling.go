@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/internal/webhook"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
@@ -43,6 +44,7 @@ type SignalingConfig struct {
 	limitFlags
 	turnFlags
 	tlsFlags
+	tracesFlag
 	Listen           string        `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
 	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
@@ -59,6 +61,7 @@ type SignalingConfig struct {
 	WebhookURL       []string      `placeholder:"URL" help:"Where to send what happens in rooms, in the form of LiveKit's webhooks (docs/WEBHOOKS.md). The same on all signaling nodes."`
 	WebhookKey       string        `placeholder:"KEY" help:"The name of the API key that signs webhooks; the first unless given."`
 	HSTS             time.Duration `name:"hsts" default:"0s" help:"How long browsers shall use nothing but https at this name (Strict-Transport-Security), such as 8760h; 0: not said. A browser heeds it over https only."`
+	TracesSample     float64       `default:"1" help:"The share of the joins that are traced, from 0 to 1; see --traces-url. Failovers are always traced."`
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
 
@@ -88,7 +91,7 @@ func (c *SignalingConfig) plan() (signalingPlan, error) {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, Faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkMetrics(), c.checkTurn(c.tlsFlags), c.checkTLS(), c.checkWebhooks(keys), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkMetrics(), c.checkTraces(c.TracesSample), c.checkTurn(c.tlsFlags), c.checkTLS(), c.checkWebhooks(keys), CheckHostPort("listen", c.Listen), CheckHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Signaling is the process of a signaling node.
@@ -135,6 +138,7 @@ type signalingNode struct {
 	failover *failover.Failover
 	presence *presence.Tracker
 	events   *events.Recorder
+	traces   *traces.Tracer
 	// webhooks is nil without --webhook-url.
 	webhooks *webhook.Sender
 	// watch follows the files of keys and certificates, and serves the plain port that leads to https.
@@ -201,6 +205,9 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placement := orchestrator.DefaultConfig()
 	n.events = events.NewRecorder(n.store, guard, n.log)
+	if n.traces, err = c.tracer(c.TracesSample, self, guard, n.log); err != nil {
+		return err
+	}
 	placement.StoreClock, placement.Panics, placement.Events = n.store.Now, guard, n.events
 	placement.Metrics = orchestrator.NewMetrics(n.metrics)
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
@@ -213,7 +220,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 		Messages: n.links,
 		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
-		Reports: n.cluster, MediaSockets: n.tried, Events: n.store, Recorder: n.events,
+		Reports: n.cluster, MediaSockets: n.tried, Events: n.store, Recorder: n.events, Traces: n.traces,
 		Metrics: signaling.NewMetrics(n.metrics),
 	}
 	if killer := child.NewKiller(); killer != nil {
@@ -237,11 +244,16 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 		},
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
-	moving := failover.DefaultConfig()
-	moving.Self, moving.Panics, moving.Events, moving.NoRelief = plan.config.Node, guard, n.events, c.NoRelief
-	moving.Metrics = n.metrics.NewFailover(func() int { return n.failover.Active() })
-	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
+	n.failover = failover.New(n.moving(c, plan, guard), n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
+}
+
+// moving is failover's configuration.
+func (n *signalingNode) moving(c *SignalingConfig, plan signalingPlan, guard *panics.Guard) failover.Config {
+	moving := failover.DefaultConfig()
+	moving.Self, moving.Panics, moving.Events, moving.NoRelief, moving.Traces = plan.config.Node, guard, n.events, c.NoRelief, n.traces
+	moving.Metrics = n.metrics.NewFailover(func() int { return n.failover.Active() })
+	return moving
 }
 
 // measure has Prometheus read the parts that count by themselves.
@@ -271,6 +283,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.presence.Run(work) })
 	group.Go(func() error { return n.events.Run(work) })
+	group.Go(func() error { return n.traces.Run(work) })
 	group.Go(func() error { return n.links.Run(work) })
 	group.Go(func() error { return n.tried.Run(work) })
 	group.Go(func() error {

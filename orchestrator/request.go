@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -121,6 +122,18 @@ func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin
 		return pin.Pin{}, in, &waitlist.WaitError{Answer: answer}
 	}
 	return p, in, err
+}
+
+// writeTraced is write, as a step of the placement's trace.
+func (o *Orchestrator) writeTraced(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
+	step := "swap pin"
+	if was.absent() {
+		step = "claim room"
+	}
+	ctx, span := traces.Call(ctx, step)
+	now, err := o.write(ctx, r, was, next)
+	span.Set("wanted", string(next.Node)).Set("stands", string(now.pin.Node)).End(err)
+	return now, err
 }
 
 func (o *Orchestrator) write(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {

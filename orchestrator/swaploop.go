@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -16,7 +17,9 @@ const maxSteps = 4
 
 // swapLoop writes a pin over was, and then over whatever the store has instead, until the store has a usable pin.
 // DESIGN.md has the loop in short and its races.
-func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
+func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (placed pin.Pin, err error) {
+	ctx, span := traces.Start(ctx, "place")
+	defer func() { span.Set("room", string(r.room)).Set("node", string(placed.Node)).Set("why", r.why).End(err) }()
 	for step := range maxSteps {
 		view, err := o.settledView()
 		if err != nil {
@@ -94,7 +97,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		defer o.ledger.claimEnded(next.Boot, r.claiming)
 		r.claiming = headroom.Egress{}
 	}
-	now, err := o.write(ctx, r, was, next)
+	now, err := o.writeTraced(ctx, r, was, next)
 	if err == nil && now.pin != next {
 		o.ledger.forget(r.room, next.Fence)
 	}
@@ -137,7 +140,9 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 		return known, nil
 	}
 	need, fence := r.expect.Cost(), pin.Fence{Epoch: epoch, Nonce: nonce()}
+	_, span := traces.Start(ctx, "walk ring")
 	node, made := o.pick(view, r, was, need, fence)
+	span.Set("node", string(made.node)).Count("nodes_asked", made.asked).Count("nodes_refused", made.refused).End(nil)
 	switch {
 	case made.node != "":
 		return pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -94,7 +95,11 @@ func (a attachment) people() int {
 
 // attach gives the peer of an Attach to its stream: it finds or opens the room, and has the pin confirmed where that is needed. It
 // begins again when the room closes, or the peer leaves, in between.
-func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*session, *refusal) {
+func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (s *session, refused *refusal) {
+	ctx, span := traces.Serve(ctx, "attach at media node")
+	defer func() {
+		span.Set("room", message.GetAttach().GetRoom()).Set("node", string(n.cfg.Node)).End(refused.reason())
+	}()
 	a, refused := n.readAttach(message)
 	if refused != nil {
 		return nil, refused
@@ -107,7 +112,7 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*sessi
 			return nil, refused
 		}
 		if r == nil || !r.attachesUnconfirmed(ctx, a) {
-			if err := n.owner.Confirm(ctx, a.room, a.pin); err != nil {
+			if err := n.confirm(ctx, a); err != nil {
 				return nil, unconfirmed(err)
 			}
 			a.confirmed = true
@@ -128,6 +133,14 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (*sessi
 		}
 	}
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is closing: attach again")
+}
+
+// confirm asks the owner for the pin of an Attach.
+func (n *Node) confirm(ctx context.Context, a attachment) error {
+	ctx, span := traces.Start(ctx, "confirm pin")
+	err := n.owner.Confirm(ctx, a.room, a.pin)
+	span.End(err)
+	return err
 }
 
 // find returns the open room, or neither a room nor a refusal if it may be opened.
@@ -176,6 +189,8 @@ func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) 
 
 // open opens the room, or returns the one that another Attach opened meanwhile.
 func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
+	ctx, span := traces.Start(ctx, "open room")
+	defer span.End(nil)
 	n.mu.Lock()
 	if r, ok := n.rooms[a.room]; ok {
 		n.mu.Unlock()

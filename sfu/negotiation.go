@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -21,6 +22,8 @@ type negotiation struct {
 	canSubscribe bool
 	strikeName   string
 	path         uint64
+	// trace is zero, unless this is the first offer after an attach.
+	trace traces.Span
 }
 
 var (
@@ -139,7 +142,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection.Connection, error) {
 		Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
 		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe,
 		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, MediaTCP: r.node.MediaTCP(), PathStart: path,
-		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, Connected: r.node.cfg.Metrics.Connected,
+		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, Connected: r.node.cfg.Metrics.Connected, Trace: n.trace,
 	})
 }
 

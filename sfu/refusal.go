@@ -47,6 +47,14 @@ func unconfirmed(err error) *refusal {
 	return refuse(control.Refusal_REFUSAL_FENCED, "the room has a higher fence")
 }
 
+// reason is the refusal's code as an error, or nil for no refusal. Unlike the message it names nobody.
+func (r *refusal) reason() error {
+	if r == nil {
+		return nil
+	}
+	return errors.New(r.code.String())
+}
+
 func (r *refusal) event() *control.PeerEvent {
 	refused := &control.Refused{Code: r.code, Message: r.message, Ended: r.ended}
 	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -142,7 +144,18 @@ func (s *session) offer(ctx context.Context, message *control.PeerMessage, wante
 	if sdp, ok := s.peer.answerTo(wanted.GetId()); ok {
 		return s.room.do(ctx, func() { s.sendAnswer(wanted.GetId(), sdp) }) == nil
 	}
+	if n.present == nil {
+		// Later offers do not belong to the join or the move that the stream began with.
+		n.trace = traces.Of(ctx)
+	}
+	answering := n.trace.Since("answer offer", time.Now())
 	sdp, err := n.catchOffer(ctx)
+	if errors.Is(err, offer.ErrBad) {
+		// The whole error may quote the offer, and so a client's address.
+		answering.End(offer.ErrBad)
+	} else {
+		answering.End(err)
+	}
 	if err != nil {
 		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", wanted.GetId(), "error", err)
 		return s.room.do(ctx, func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/endings"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -24,6 +25,30 @@ const nameless = "Somebody"
 
 // With their pauses they fill most of the budget, which a death and a re-homing fit into.
 const joinTries = 10
+
+// beginTraced is begin as a trace. A refusal is told by its code, because its words may name somebody.
+func (s *session) beginTraced(ctx context.Context, first wire.Message) error {
+	name := "join"
+	switch first.(type) {
+	case *wire.Join:
+	case *wire.Resume:
+		name = "resume"
+	default:
+		return s.begin(ctx, first)
+	}
+	ctx, span := s.server.parts.Traces.Join(ctx, name)
+	err := s.begin(ctx, first)
+	span.Set("room", string(s.who.Room)).Set("peer", s.who.Peer).Set("node", string(s.pin.Node)).Set("signaling", string(s.server.config.Node))
+	switch {
+	case err != nil:
+		span.End(errors.New(string(reply.Of(err).Code)))
+	case s.line.waits():
+		span.Set("outcome", "waits in line").End(nil)
+	default:
+		span.End(nil)
+	}
+	return err
+}
 
 func (s *session) begin(ctx context.Context, first wire.Message) error {
 	var err error

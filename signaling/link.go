@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
@@ -52,13 +53,15 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	return o
 }
 
-func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link, error) {
+func (s *session) attach(ctx context.Context, o *sfulink.Opening) (link *sfulink.Link, err error) {
+	ctx, span := traces.Call(ctx, "attach")
+	defer func() { span.Set("room", string(o.Room)).Set("node", string(o.Pin.Node)).End(err) }()
 	client, err := s.server.parts.Pool.Client(o.Pin.Control)
 	if err != nil {
 		return nil, errors.Join(sfulink.ErrUnreachable, err)
 	}
 	o.Generation = s.generation.next()
-	link, err := sfulink.Open(ctx, client, *o, s.server.config.AttachPatience)
+	link, err = sfulink.Open(ctx, client, *o, s.server.config.AttachPatience)
 	if err != nil {
 		return nil, err
 	}

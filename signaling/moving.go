@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -34,8 +35,9 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 		s.link, s.drop = nil, func() {}
 	}
 	s.dropLink()
+	s.migrations.client = s.server.parts.Traces.Client(s.who.Room, s.pin.Boot)
 	s.pin, s.cameLive = to, live
-	s.reach(ctx)
+	s.reach(s.migrations.client.In(ctx))
 }
 
 func (s *session) restart(reason string) {
@@ -47,6 +49,7 @@ func (s *session) restart(reason string) {
 		order.Live, order.OverlapMs = true, int(liveOverlap.Milliseconds())
 	}
 	s.socket.send(order)
+	s.migrations.client.Event("client told to restart")
 }
 
 func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
@@ -186,8 +189,11 @@ func (s *session) migrated(m *wire.Migrated) {
 		return
 	}
 	s.server.hub.Arrived(&s.seat, s.pin.Boot)
-	s.server.parts.Metrics.Gap(m.How, time.Duration(m.GapMs)*time.Millisecond)
-	s.server.gaps.Report(s.who.Room, s.pin.Fence, time.Duration(m.GapMs)*time.Millisecond, s.server.hub.People(s.who.Room))
+	gap := time.Duration(m.GapMs) * time.Millisecond
+	s.server.parts.Metrics.Gap(m.How, gap)
+	s.server.gaps.Report(s.who.Room, s.pin.Fence, gap, s.server.hub.People(s.who.Room))
+	s.migrations.client.Back(m.How, int(m.Attempt), gap)
+	s.migrations.client = traces.Client{}
 	s.migrations.log(s.log, s.server.pathLogs, m, s.pin.Node)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
 	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
@@ -201,15 +207,16 @@ const (
 	lostLogged   = 3
 )
 
-// migrations are those of an epoch that were told.
+// migrations are those of an epoch that were told. client is the trace of the client's way back from a death, until the first is told.
 type migrations struct {
-	epoch uint64
-	told  int
+	epoch  uint64
+	told   int
+	client traces.Client
 }
 
 func (n *migrations) log(log *slog.Logger, limit *loglimit.Limiter, m *wire.Migrated, node ring.NodeID) {
 	if n.epoch != m.Epoch {
-		*n = migrations{epoch: m.Epoch}
+		n.epoch, n.told = m.Epoch, 0
 	}
 	n.told++
 	unlogged, ok := 0, true

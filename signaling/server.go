@@ -36,6 +36,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/messaging"
 	"github.com/holdfast-rtc/holdfast/people/presence"
@@ -126,6 +127,7 @@ type Parts struct {
 	Events   rest.Events      // of all nodes
 	Recorder *events.Recorder // run by the caller; nil: nothing is recorded
 	Metrics  *metrics.Clients // nil: nothing is counted
+	Traces   *traces.Tracer   // run by the caller; nil: nothing is traced
 
 	MediaSockets rest.MediaSockets // run by the caller; nil: unchecked
 

@@ -118,7 +118,7 @@ func (s *session) catchRun(run func() ending) (how ending) {
 func (s *session) run(ctx context.Context) ending {
 	first, err := s.socket.first(ctx)
 	if err == nil {
-		if err = s.begin(ctx, first); ctx.Err() == nil {
+		if err = s.beginTraced(ctx, first); ctx.Err() == nil {
 			s.countJoin(first, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
@@ -61,6 +62,8 @@ type Config struct {
 	// Tally counts the feedback; nil: it is not counted. Connected, which may be nil, is told how long the connection took.
 	Tally     *Tally
 	Connected func(took time.Duration)
+	// Trace is told when the connection was made and when its first packet came. It may be zero.
+	Trace traces.Span
 }
 
 // Owner is what a connection tells of itself. Its methods are called from the socket's reader and from transport's clocks: they must
@@ -142,7 +145,7 @@ func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, erro
 	c.uplink = newUplink(c)
 	var err error
 	c.conn, err = t.Open(transport.Config{
-		Handler: c, Owner: cfg.Key, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.Compatible), Log: cfg.Log,
+		Handler: c, Owner: cfg.Key, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.Compatible), Log: cfg.Log, Trace: cfg.Trace,
 	})
 	if err != nil {
 		return nil, err
@@ -311,6 +314,18 @@ func (c *Connection) connected() {
 	for _, s := range slots {
 		s.Ready()
 	}
+}
+
+// streamBegan ends the trace of a connection with the first packet of a stream. It is called under uplink.mu.
+func (c *Connection) streamBegan(source forward.Source) {
+	c.mu.Lock()
+	since := c.upAt
+	c.mu.Unlock()
+	if since.IsZero() {
+		// The packet came before the state did.
+		since = time.Now()
+	}
+	c.cfg.Trace.Since("first packet", since).Set("source", string(source)).End(nil)
 }
 
 // budget tells the room what the path carries. It does not block.

@@ -38,6 +38,8 @@ type uplink struct {
 	due []rtcp.Packet
 	// tickAt is when the next Tick comes, zero for none.
 	tickAt time.Time
+	// began says that a stream has begun.
+	began bool
 }
 
 func newUplink(c *Connection) *uplink {
@@ -222,6 +224,10 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	u.streams[s.ssrc] = s
 	delete(u.unplaced, s.ssrc)
 	u.reception.Add(s.ssrc, s.codec.ClockRate, repairOf(&s.codec))
+	if !u.began {
+		u.began = true
+		u.connection.streamBegan(s.source)
+	}
 	return s
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/pion/stun/v4"
 	"golang.org/x/time/rate"
 
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
@@ -64,6 +65,8 @@ type Config struct {
 	Fingerprint     Fingerprint
 	Profiles        []dtls.SRTPProtectionProfile
 	Log             *slog.Logger
+	// Trace is told how long ICE and DTLS took. It may be zero.
+	Trace traces.Span
 }
 
 // Fingerprint is the hash of a certificate (RFC 8122 section 5).

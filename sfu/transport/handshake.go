@@ -60,6 +60,8 @@ func (c *Conn) beginHandshake(to egress.Address) {
 		c.mu.Lock()
 		c.pipe, c.up, c.failed = nil, err == nil, c.failed || err != nil
 		c.mu.Unlock()
+		c.cfg.Trace.Since("ICE", c.opened).Set("network", c.Network()).EndAt(begun)
+		c.cfg.Trace.Since("DTLS", begun).End(err)
 		if err != nil {
 			c.cfg.Log.Debug("DTLS handshake failed", "error", err)
 		} else {

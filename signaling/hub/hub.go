@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -257,7 +258,9 @@ func (h *Hub) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin,
 }
 
 // The first caller's context does not end it: others wait too.
-func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
+func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (found pin.Pin, err error) {
+	ctx, span := traces.Start(ctx, "find room")
+	defer func() { span.Set("node", string(found.Node)).End(err) }()
 	answer := h.asks.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), AskLimit)
 		defer cancel()
@@ -272,6 +275,10 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 	})
 	select {
 	case a := <-answer:
+		if a.Shared {
+			// The steps of the answer are in the trace of whoever asked first.
+			span.Set("shared", "yes")
+		}
 		p, _ := a.Val.(pin.Pin)
 		return p, a.Err
 	case <-ctx.Done():

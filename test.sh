@@ -150,7 +150,7 @@ advisories() {
   go build -tags node -o "$work/node" . && "$binary" -mode binary -format json -db "file://$database/data/osv" "$work/node" >"$work/advisories" &&
     go run ./.ci/advisories <"$work/advisories" || return 1
   local module
-  for module in . lab/acme docs/kubernetes/check; do
+  for module in . lab/acme lab/webhook docs/kubernetes/check; do
     timeout 60 go -C "$module" list -m -u -f '{{if and .Update (not .Indirect)}}can be upgraded: {{.Path}} {{.Version}} to {{.Update.Version}}{{end}}' all
   done
   return 0
@@ -367,6 +367,7 @@ check "known vulnerabilities, govulncheck $vuln_version" looked_up
 check "fuzzing" fuzz
 # Its certificates live for seconds.
 check "certificates of an ACME test server" go -C lab/acme test -count=1 -timeout 10m ./...
+check "webhooks and LiveKit's library" go -C lab/webhook test -count=1 -timeout 10m ./...
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid

@@ -100,7 +100,7 @@ var (
 	appendEventsScript = compose(appendEvents)
 
 	// KEYS = keyspace.webhookKeys. ARGV = the writer's pin (empty: a sender looks), 1 if all peers are compared, the sid of a room that begins,
-	// how many facts wait at most, seconds to live, the number of peers that were put. Then for each of those its id and sources, and for each
+	// how many facts wait at most, seconds to live, 1 if the room has ended, the number of peers that were put. Then for each of those its id and sources, and for each
 	// that was dropped its id and row.
 	webhookFollowScript = compose(webhookFollow)
 	// KEYS = told, facts. ARGV = the receiver, the position of its last fact, seconds to live, all receivers.

@@ -222,7 +222,7 @@ func (s *Store) follow(ctx context.Context, to redis.Cmdable, room ring.RoomID, 
 	if c == nil {
 		c = &roster.Change{SID: roster.NewSID()}
 	}
-	args := []any{owner, whole, c.SID, webhooksQueued, int(webhooksKept.Seconds()), len(c.Put)}
+	args := []any{owner, whole, c.SID, webhooksQueued, int(webhooksKept.Seconds()), c.Closed, len(c.Put)}
 	for i := range c.Put {
 		args = append(args, c.Put[i].ID, shows(c.Put[i].Shows))
 	}

@@ -183,6 +183,26 @@ func TestWebhooksAfterALossHaveTheSameIDs(t *testing.T) {
 	})
 }
 
+// A room that ends keeps its pin. It is finished once, also if a sender looks, and another life may follow under the same pin.
+func TestWebhooksOfARoomThatEnds(t *testing.T) {
+	onRosterStores(t, func(r rosterRig) {
+		owner := storetest.At("sfu-1", 1000, 1)
+		r.claim(owner)
+		r.tell(owner, roster.Change{Seq: 1, Settled: true}, "+a1=")
+		r.tell(owner, roster.Change{Seq: 2, After: 1}, "-a1")
+		r.look()
+		r.hears("room_started 0; participant_joined a1 1; participant_left a1 0")
+		r.tell(owner, roster.Change{Seq: 3, After: 2, Closed: true})
+		r.look()
+		r.hears("room_finished 0")
+		r.look()
+		r.tell(owner, roster.Change{Seq: 4, Settled: true})
+		r.hears("")
+		r.tell(owner, roster.Change{Seq: 5, After: 4}, "+a2=")
+		r.hears("room_started 0; participant_joined a2 1")
+	})
+}
+
 func TestOneSenderHasTheLease(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		ctx, store := t.Context(), open(t, patient(server))

@@ -60,6 +60,8 @@ type Change struct {
 	Told bool
 	// SID names one life of the room to these receivers. The store may know the room by another one, which it sets.
 	SID string
+	// Closed says that the room has ended while its pin stands. Only receivers of webhooks are told of it.
+	Closed bool
 	// News is set by the store if there is something to tell.
 	News bool
 }

@@ -167,6 +167,9 @@ func (b *Book) Close() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
 	b.closed = true
+	if b.writer.tells {
+		b.writer.due(b)
+	}
 	if !b.writer.dirty[b] {
 		b.forget()
 	}
@@ -305,7 +308,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 		if done[b] || peers >= maxPeers {
 			continue
 		}
-		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Door: b.door, Told: w.tells, SID: b.sid, Drop: slices.Collect(maps.Values(b.gone))}
+		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Door: b.door, Told: w.tells, SID: b.sid, Closed: b.closed, Drop: slices.Collect(maps.Values(b.gone))}
 		if b.whole {
 			c.Settled = b.settled
 			c.Put = slices.Collect(maps.Values(b.peers))

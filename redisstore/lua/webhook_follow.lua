@@ -4,7 +4,7 @@
 local pin, roster, told, queue, history = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 -- owner is the pin of the media node that writes, or empty if a sender asks, who knows nothing of tracks.
 local owner, whole, sid = ARGV[1], ARGV[2] == '1', ARGV[3]
-local most, keepSeconds, lastPut = ARGV[4], ARGV[5], 6 + 2 * tonumber(ARGV[6])
+local most, keepSeconds, closed, lastPut = ARGV[4], ARGV[5], ARGV[6] == '1', 7 + 2 * tonumber(ARGV[7])
 -- Microphones and cameras stay published while they are muted.
 local screens = {SCREEN_SHARE = true, SCREEN_SHARE_AUDIO = true}
 
@@ -97,6 +97,16 @@ local function present()
   return found
 end
 
+-- finish ends the room for its receivers.
+local function finish()
+  for _, one in ipairs(present()) do leave(one[1], one[2]) end
+  people = 0
+  tell('room_finished')
+  redis.call('HDEL', told, '@sid', '@pin', '@gone', '@began')
+  save()
+  return {added, '', 0}
+end
+
 -- Without a roster the room is over. If its pin stands, the owner may only be late in writing the roster again.
 if not head[1] then
   if not known[1] then return {0, '', queued == 0 and 1 or 0} end
@@ -105,14 +115,14 @@ if not head[1] then
     redis.call('HSETNX', told, '@gone', string.format('%.0f', now))
     return {0, sid, 0}
   end
-  for _, one in ipairs(present()) do leave(one[1], one[2]) end
-  people = 0
-  tell('room_finished')
-  redis.call('HDEL', told, '@sid', '@pin', '@gone', '@began')
-  save()
-  return {added, '', 0}
+  return finish()
 end
 if known[4] then redis.call('HDEL', told, '@gone') end
+
+-- A room that was closed keeps its pin and an empty roster for a while.
+local empty = true
+for _, id in ipairs(redis.call('HKEYS', roster)) do empty = empty and string.sub(id, 1, 1) == '@' end
+if not known[1] and empty and #ARGV == lastPut then return {0, '', queued == 0 and 1 or 0} end
 
 if not known[1] then
   began, people = head[2] or string.format('%.0f', now), 0
@@ -150,7 +160,7 @@ if whole then
 end
 
 -- Two arguments for each peer that was put: its id and its sources, or "?" if they are not known yet.
-for i = 7, lastPut, 2 do
+for i = 8, lastPut, 2 do
   local id, sources = ARGV[i], ARGV[i + 1]
   local row = redis.call('HGET', roster, id)
   if row then
@@ -168,5 +178,6 @@ for i = lastPut + 1, #ARGV, 2 do
     leave(id, redis.call('HGET', told, '=' .. id))
   end
 end
+if closed and empty then return finish() end
 save()
 return {added, sid, 0}

@@ -321,7 +321,8 @@ left=$(grep -vE '/(sfu|web|lab/(attack|browser|chaos|devcluster|docker|e2e|load)
 [[ -z $left ]] || { echo "no step of test.sh runs $left"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 # What takes longest goes first: beside it the many short ones run, and none is waited for alone.
 slow=$(go list ./redisstore ./signaling ./cluster ./orchestrator/history ./lab/hosts ./sfu/forward ./cli ./node ./ring)
-light="$slow $(go list ./... | grep -vxF -e "$heavy" -e "$slow")"
+# A release is built by the Go tool, which the race detector does not watch.
+light="$slow $(go list ./... | grep -vxF -e "$heavy" -e "$slow" | grep -v "/internal/release$")"
 
 if [[ ${1:-} == fuzz ]]; then
   fuzz_runs=${2:-10m} fuzz_only=${3:-.}
@@ -355,7 +356,7 @@ tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8
 # What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
 race=''
 # Chaos measures no times, cases of the page mostly wait, each in a browser of its own, and so do the others: they share the machine.
-tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker
+tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker ./internal/release
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 40m ./lab/e2e
 

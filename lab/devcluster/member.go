@@ -46,7 +46,12 @@ func (m *member) args(join, backends []string, o Options) []string {
 		gossip = append(gossip, "--solo")
 	}
 	common := []string{string(m.role), "--name", m.name, "--log-format", "json"}
-	measured := append(slices.Clone(common), "--metrics-listen", m.again(child.AddressMetrics, free))
+	scraped := free
+	// The front may be of another family than the nodes.
+	if host, _, err := net.SplitHostPort(o.Listen); m.role == RoleFront && err == nil && net.ParseIP(host).IsLoopback() {
+		scraped = net.JoinHostPort(host, "0")
+	}
+	measured := append(slices.Clone(common), "--metrics-listen", m.again(child.AddressMetrics, scraped))
 	switch m.role {
 	case RoleStore:
 		return append(common, "--listen", m.again(child.AddressStore, free))

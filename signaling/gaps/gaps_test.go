@@ -3,6 +3,7 @@ package gaps
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,6 +26,12 @@ func (m *memory) AppendEvents(_ context.Context, facts []events.Event) error {
 	return nil
 }
 
+func (m *memory) all() []events.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.facts)
+}
+
 func TestOneEventForARoomAndFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &memory{}
@@ -40,8 +47,8 @@ func TestOneEventForARoomAndFence(t *testing.T) {
 		g.Report("cellar", fence, time.Second, 3)
 		<-time.After(time.Second)
 		synctest.Wait()
-		if len(kept.facts) != 1 {
-			t.Errorf("everybody of one room is back, and somebody of another is not: %+v", kept.facts)
+		if facts := kept.all(); len(facts) != 1 {
+			t.Errorf("everybody of one room is back, and somebody of another is not: %+v", facts)
 		}
 		<-time.After(time.Minute)
 		cancel()

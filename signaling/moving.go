@@ -223,8 +223,11 @@ func (n *migrations) log(log *slog.Logger, limit *loglimit.Limiter, m *wire.Migr
 	if n.told > migratedLogs {
 		unlogged, ok = limit.Next()
 	}
-	if ok {
-		log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost),
-			"first_lost", m.Lost[:min(len(m.Lost), lostLogged)], "epoch", m.Epoch, "node", node, "unlogged", unlogged)
+	if !ok {
+		return
 	}
+	if len(m.Lost) > 0 {
+		log = log.With("first_lost", m.Lost[:min(len(m.Lost), lostLogged)])
+	}
+	log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", len(m.Lost), "epoch", m.Epoch, "node", node, "unlogged", unlogged)
 }

@@ -62,7 +62,7 @@ const (
 func (k Kind) Known() bool {
 	switch k {
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded,
-		DoorChanged, NodeKilled, StoreBack:
+		DoorChanged, NodeKilled, StoreBack, WebhookLost:
 		return true
 	default:
 		return false

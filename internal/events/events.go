@@ -42,7 +42,7 @@ const (
 	RoomRehomed Kind = "room_rehomed"
 	// A room went From a healthy node To another one. Cause is the reason.
 	RoomMoved Kind = "room_moved"
-	// The clients of one signaling node have media again. Peers, Back and WorstGap say more.
+	// The clients of one signaling node have media again. Peers, Back and WorstGap say more. Without Peers, Back clients came later.
 	RoomBack Kind = "room_back"
 	// Everybody has left a room.
 	RoomClosed Kind = "room_closed"

@@ -67,6 +67,7 @@ func TestSentences(t *testing.T) {
 		"hall: sfu-2 -> sfu-1 (its process is gone: dead)":     {Kind: RoomRehomed, Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead"},
 		"hall: 2 of 2 back at signaling-1, worst gap 0.14 s":   {Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 2, Back: 2, WorstGapMillis: 140},
 		"sfu-1 is up (version 0.1.0)":                          {Kind: NodeUp, Node: "sfu-1", Version: "0.1.0"},
+		"hall: 1 more back at signaling-1, after 15.00 s":      {Kind: RoomBack, Room: "hall", Node: "signaling-1", Back: 1, WorstGapMillis: 15_000},
 		"sfu-1 drains, ordered by root":                        {Kind: NodeDrains, Node: "sfu-1", By: "root"},
 		"hall: a move to sfu-2 was ordered by root":            {Kind: MoveOrdered, Room: "hall", To: "sfu-2", By: "root"},
 		"hall: somebody was removed by ada":                    {Kind: PersonRemoved, Room: "hall", By: "ada"},

@@ -25,6 +25,9 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("%s: %s -> %s%s", e.Room, e.From, e.To, clause(" (%s)", e.Cause))
 	case RoomBack:
 		gap := time.Duration(e.WorstGapMillis) * time.Millisecond
+		if e.Peers == 0 {
+			return fmt.Sprintf("%s: %d more back at %s, after %.2f s", e.Room, e.Back, e.Node, gap.Seconds())
+		}
 		return fmt.Sprintf("%s: %d of %d back at %s, worst gap %.2f s", e.Room, e.Back, e.Peers, e.Node, gap.Seconds())
 	case RoomClosed:
 		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)

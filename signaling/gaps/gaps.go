@@ -1,8 +1,9 @@
 // Package gaps gathers what clients tell after their room moved: how long they had no media, and how many are back. Of each room and
-// fence it records one event for this signaling node's clients.
+// fence it records one event for this signaling node's clients, and one more for each that comes back late.
 package gaps
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 const (
 	// After the first report the others are waited for so long at most.
 	gatherFor = 5 * time.Second
-	// Rooms that are waited for. Past it a room's gaps are only logged.
+	// Whoever comes back after that is told of alone, for so long after the first report.
+	rememberFor = time.Minute
+	// Rooms that are remembered. Past it a room's gaps are only logged.
 	maxRooms = 10_000
 )
 
@@ -23,18 +26,26 @@ type key struct {
 	fence pin.Fence
 }
 
+// report is what is known of one room and fence.
+type report struct {
+	event events.Event
+	// recorded says that the event is written, and late counts the clients that came back after that.
+	recorded bool
+	late     int
+}
+
 // Gaps is one signaling node's. It is safe for concurrent use; a nil Gaps gathers nothing.
 type Gaps struct {
 	node     ring.NodeID
 	recorder *events.Recorder
 
 	mu       sync.Mutex
-	gathered map[key]*events.Event // guarded by mu
+	gathered map[key]*report // guarded by mu
 }
 
 // New returns Gaps of this signaling node.
 func New(node ring.NodeID, recorder *events.Recorder) *Gaps {
-	return &Gaps{node: node, recorder: recorder, gathered: map[key]*events.Event{}}
+	return &Gaps{node: node, recorder: recorder, gathered: map[key]*report{}}
 }
 
 // Report is one client that has media again under the fence, after a gap. people is how many clients of the room this node has.
@@ -45,32 +56,50 @@ func (g *Gaps) Report(room ring.RoomID, fence pin.Fence, gap time.Duration, peop
 	k := key{room, fence}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := g.gathered[k]
-	if e == nil {
+	r := g.gathered[k]
+	if r == nil {
 		if len(g.gathered) >= maxRooms {
 			return
 		}
-		e = &events.Event{Kind: events.RoomBack, Room: room, Node: g.node, About: fence.String()}
-		g.gathered[k] = e
-		time.AfterFunc(gatherFor, func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.record(k)
-		})
+		r = &report{event: events.Event{Kind: events.RoomBack, Room: room, Node: g.node, About: fence.String()}}
+		g.gathered[k] = r
+		time.AfterFunc(gatherFor, func() { g.record(r) })
+		time.AfterFunc(rememberFor, func() { g.forget(k) })
 	}
+	if r.recorded {
+		r.late++
+		late := events.Event{
+			Kind: events.RoomBack, Room: room, Node: g.node, Back: 1, WorstGapMillis: gap.Milliseconds(), About: fmt.Sprintf("%s+%d", fence, r.late),
+		}
+		g.recorder.Record(late)
+		return
+	}
+	e := &r.event
 	e.Back++
 	e.Peers = max(e.Peers, people, e.Back)
 	e.WorstGapMillis = max(e.WorstGapMillis, gap.Milliseconds())
 	if e.Back == e.Peers {
 		// Everybody is back.
-		g.record(k)
+		g.write(r)
 	}
 }
 
-// record needs mu.
-func (g *Gaps) record(k key) {
-	if e := g.gathered[k]; e != nil {
-		delete(g.gathered, k)
-		g.recorder.Record(*e)
+func (g *Gaps) record(r *report) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.write(r)
+}
+
+// write needs mu.
+func (g *Gaps) write(r *report) {
+	if !r.recorded {
+		r.recorded = true
+		g.recorder.Record(r.event)
 	}
+}
+
+func (g *Gaps) forget(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.gathered, k)
 }

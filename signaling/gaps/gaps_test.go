@@ -50,10 +50,12 @@ func TestOneEventForARoomAndFence(t *testing.T) {
 		if facts := kept.all(); len(facts) != 1 {
 			t.Errorf("everybody of one room is back, and somebody of another is not: %+v", facts)
 		}
+		<-time.After(20 * time.Second)
+		g.Report("cellar", fence, 15*time.Second, 3)
 		<-time.After(time.Minute)
 		cancel()
 		ended.Wait()
-		if len(kept.facts) != 2 || kept.facts[0].Sentence() != "hall: 2 of 2 back at signaling-1, worst gap 0.14 s" ||
+		if len(kept.facts) != 3 || kept.facts[2].Sentence() != "cellar: 1 more back at signaling-1, after 15.00 s" || kept.facts[0].Sentence() != "hall: 2 of 2 back at signaling-1, worst gap 0.14 s" ||
 			kept.facts[1].Sentence() != "cellar: 1 of 3 back at signaling-1, worst gap 1.00 s" {
 			t.Errorf("%+v", kept.facts)
 		}

@@ -149,7 +149,7 @@ function sentence({ kind, node = '', room = '', from = '', to = '', cause = '', 
     case 'room_opened': return say('event.opened', { room, node: to || node });
     case 'room_rehomed': return say('event.rehomed', { room, from, to }) + because;
     case 'room_moved': return say('event.moved', { room, from, to }) + because + ordered;
-    case 'room_back': return say('event.back', { room, back: number(back), people: number(peers), worst: lasted(worstGapMs) });
+    case 'room_back': return peers === 0 ? say('event.late', { room, back: number(back), worst: lasted(worstGapMs) }) : say('event.back', { room, back: number(back), people: number(peers), worst: lasted(worstGapMs) });
     case 'room_closed': return say('event.closed', { room });
     case 'move_ordered': return say('event.move', { room }) + ordered;
     case 'person_removed': return say('event.removed', { room }) + ordered;

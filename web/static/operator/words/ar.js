@@ -65,6 +65,7 @@ export default {
   'event.rehomed': '{room}: من {from} إلى {to}',
   'event.moved': 'انتقلت {room}: من {from} إلى {to}',
   'event.back': '{room}: عاد {back} من {people}، أطول انقطاع {worst}',
+  'event.late': '{room}: عاد {back} آخر، بعد {worst}',
   'event.closed': 'أُغلقت {room}',
   'event.move': '{room}: أُمر بنقلها',
   'event.removed': 'أُزيل شخص من {room}',

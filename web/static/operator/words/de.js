@@ -65,6 +65,7 @@ export default {
   'event.rehomed': '{room}: {from} → {to}',
   'event.moved': '{room} umgezogen: {from} → {to}',
   'event.back': '{room}: {back} von {people} zurück, längste Lücke {worst}',
+  'event.late': '{room}: {back} weitere zurück, nach {worst}',
   'event.closed': '{room} geschlossen',
   'event.move': '{room}: Umzug angeordnet',
   'event.removed': 'Jemand wurde aus {room} entfernt',

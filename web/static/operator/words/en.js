@@ -64,6 +64,7 @@ export default /** @type {const} */ ({
   'event.rehomed': '{room}: {from} → {to}',
   'event.moved': '{room} moved: {from} → {to}',
   'event.back': '{room}: {back} of {people} back, worst gap {worst}',
+  'event.late': '{room}: {back} more back, after {worst}',
   'event.closed': '{room} closed',
   'event.move': '{room}: a move was ordered',
   'event.removed': 'Somebody was removed from {room}',

@@ -118,9 +118,17 @@ func TestTheLifeOfACluster(t *testing.T) {
 		t.Errorf("killing a dead node: %v", err)
 	}
 
+	outsideTheKernelsRange(t, up.Nodes)
+	occupy(t, "udp", before.Addresses[child.AddressMedia])
+	occupy(t, "tcp", before.Addresses[child.AddressMetrics])
 	again, err := c.StartNode(ctx, "sfu-2")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, kind := range []string{child.AddressMedia, child.AddressMetrics} {
+		if again.Addresses[kind] == before.Addresses[kind] {
+			t.Errorf("%s: %s is somebody else's now", kind, again.Addresses[kind])
+		}
 	}
 	if again.Pid == before.Pid || again.Starts != 2 || !seen(t, c, "sfu-2") {
 		t.Errorf("restarted as %+v, seen %t", again, seen(t, c, "sfu-2"))

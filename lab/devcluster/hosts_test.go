@@ -18,7 +18,7 @@ func TestHostsAreToldAsFlags(t *testing.T) {
 		t.Errorf("%s was read as %s %+v, %v", flags[1], name, h, err)
 	}
 	for node, want := range map[string]string{"sfu-1": "127.0.0.1:0", "sfu-2": "10.77.0.13:0"} {
-		args := (&member{name: node, role: RoleSFU}).args(nil, nil, o)
+		args := (&member{name: node, role: RoleSFU}).args(nil, nil, o, func(address, _ string) string { return address })
 		for _, flag := range []string{"--gossip-listen", "--control-listen", "--media-listen"} {
 			if i := slices.Index(args, flag); i < 0 || args[i+1] != want {
 				t.Errorf("%s runs with %v, want %s %s", node, args, flag, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,7 +66,7 @@ func (s *Supervisor) startFront(ctx context.Context) error {
 	s.mu.Lock()
 	switch {
 	case s.options.Listen != "":
-	case portFree(DefaultListen) == nil:
+	case listens(DefaultListen) == nil:
 		s.options.Listen = DefaultListen
 	default:
 		s.options.Listen = "127.0.0.1:0"
@@ -89,18 +90,10 @@ func (s *Supervisor) listenable() error {
 	if s.options.Listen == "" || s.options.host("front").Space != "" {
 		return nil
 	}
-	if err := portFree(s.options.Listen); err != nil {
+	if err := listens(s.options.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return nil
-}
-
-func portFree(address string) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	return l.Close()
 }
 
 func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error {
@@ -111,21 +104,40 @@ func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error
 	return err
 }
 
+// startTries bounds how often a node is started whose ports others took between our look and its start.
+const startTries = 5
+
 func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node, error) {
-	m, c, err := s.reserve(name, env)
+	m, err := s.reserve(name)
 	if err != nil {
 		return Node{}, err
 	}
-	defer s.watchers.Done()     // added by reserve: the end waits for this start
-	var moved map[string]string // guarded by s.mu
-	c.later = func(r child.Report) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if moved = r.Addresses; !m.pending {
-			m.seen = moved
+	defer s.watchers.Done() // added by reserve: the end waits for this start
+	for try := 1; ; try++ {
+		a := s.attempt(m, env)
+		p, err := launch(ctx, s.spawner, a.command, reportLimit)
+		if errors.Is(err, errEndedEarly) && try < startTries && a.taken() {
+			continue
 		}
+		return s.started(m, a, p, err)
 	}
-	p, err := launch(ctx, s.spawner, c, reportLimit)
+}
+
+// attempt is one start of a node. The supervisor's mutex guards it.
+type attempt struct {
+	command
+
+	free  func(address string) error
+	given []string          // host:port
+	moved map[string]string // the addresses of a later report
+}
+
+// taken reports whether another process has a port of the node, which has ended.
+func (a *attempt) taken() bool {
+	return slices.ContainsFunc(a.given, func(address string) bool { return a.free(address) != nil })
+}
+
+func (s *Supervisor) started(m *member, a *attempt, p *process, err error) (Node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.pending = false
@@ -134,10 +146,10 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 		m.starts++
 	}
 	if err != nil {
-		return m.node(), fmt.Errorf("start %s: %w\n%s", name, err, lastLines(m.log.text(), 5))
+		return m.node(), fmt.Errorf("start %s: %w\n%s", m.name, err, lastLines(m.log.text(), 5))
 	}
-	if m.seen = p.report.Addresses; moved != nil {
-		m.seen = moved
+	if m.seen = p.report.Addresses; a.moved != nil {
+		m.seen = a.moved
 	}
 	s.watchers.Go(func() { s.watch(m, p) })
 	if s.ending {
@@ -147,20 +159,26 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	return m.node(), nil
 }
 
-func (s *Supervisor) reserve(name string, env []string) (*member, command, error) {
+func (s *Supervisor) reserve(name string) (*member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, err := s.find(name)
 	switch {
 	case err != nil:
-		return nil, command{}, err
+		return nil, err
 	case s.ending:
-		return nil, command{}, ErrEnding
+		return nil, ErrEnding
 	case m.pending || (m.run != nil && m.run.alive()):
-		return nil, command{}, fmt.Errorf("%w: %s is running", ErrConflict, name)
+		return nil, fmt.Errorf("%w: %s is running", ErrConflict, name)
 	}
 	m.pending = true
 	s.watchers.Add(1)
+	return m, nil
+}
+
+func (s *Supervisor) attempt(m *member, env []string) *attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var join, backends []string
 	for _, other := range s.members {
 		if other.run == nil || !other.run.alive() {
@@ -175,13 +193,42 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 			backends = append(backends, other.seen[child.AddressHTTP])
 		}
 	}
-	return m, command{
+	a := &attempt{free: portFree}
+	space := s.options.host(m.name).Space
+	if space != "" {
+		a.free = unknownPort
+	}
+	a.command = command{
 		binary: s.binary,
-		space:  s.options.host(m.name).Space,
-		args:   append(m.args(join, backends, s.options), s.watched(m.role)...),
+		space:  space,
+		args:   append(m.args(join, backends, s.options, s.chooser(a)), s.watched(m.role)...),
 		env:    append(s.environment(m.role), env...),
 		stderr: m.log,
-	}, nil
+		later: func(r child.Report) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if a.moved = r.Addresses; !m.pending {
+				m.seen = a.moved
+			}
+		},
+	}
+	return a
+}
+
+// chooser turns a port 0 into a port of ours, and replaces the port of an earlier run that somebody else has now. s.mu must be held.
+func (s *Supervisor) chooser(a *attempt) func(address, earlier string) string {
+	return func(address, earlier string) string {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || port != "0" {
+			return address
+		}
+		chosen := earlier
+		if chosen == "" || a.free(chosen) != nil {
+			chosen = s.ports.at(host, a.free)
+		}
+		a.given = append(a.given, chosen)
+		return chosen
+	}
 }
 
 func (s *Supervisor) clusterName() string {

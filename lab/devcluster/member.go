@@ -36,43 +36,45 @@ func (m *member) node() Node {
 	return n
 }
 
-// Others keep the addresses of the store and the signaling nodes, which come back at them, as a media node does at those of its media.
-func (m *member) args(join, backends []string, o Options) []string {
+// A node keeps the addresses that others know it by: the store, the signaling nodes and the front come back at them. A media node does so at
+// its media's, and everybody at its metrics', but only while nobody else has the port. choose gives a port for 0: the earlier one, if it is free.
+func (m *member) args(join, backends []string, o Options, choose func(address, earlier string) string) []string {
 	free := net.JoinHostPort(o.host(m.name).IP, "0")
-	gossip := []string{"--gossip-listen", free}
-	if len(join) > 0 {
-		gossip = append(gossip, "--join", strings.Join(join, ","))
-	} else {
-		gossip = append(gossip, "--solo")
-	}
+	fresh := func() string { return choose(free, "") }
 	common := []string{string(m.role), "--name", m.name, "--log-format", "json"}
-	scraped := free
-	// The front may be of another family than the nodes.
-	if host, _, err := net.SplitHostPort(o.Listen); m.role == RoleFront && err == nil && net.ParseIP(host).IsLoopback() {
-		scraped = net.JoinHostPort(host, "0")
-	}
-	measured := append(slices.Clone(common), "--metrics-listen", m.again(child.AddressMetrics, scraped))
 	switch m.role {
 	case RoleStore:
-		return append(common, "--listen", m.again(child.AddressStore, free))
+		return append(common, "--listen", m.again(child.AddressStore, fresh))
 	case RoleSentinel:
-		return append(common, "--listen", m.again(child.AddressSentinel, free))
-	case RoleSFU:
-		return slices.Concat(measured, gossip, []string{"--control-listen", free, "--media-listen", m.again(child.AddressMedia, o.mediaListen(m.name))})
-	case RoleSignaling:
-		return slices.Concat(measured, gossip, []string{"--listen", m.again(child.AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
+		return append(common, "--listen", m.again(child.AddressSentinel, fresh))
 	case RoleFront:
-		return slices.Concat(measured, []string{"--listen", m.again(child.AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
-	default:
-		return common
+		scraped := free
+		// The front may be of another family than the nodes.
+		if host, _, err := net.SplitHostPort(o.Listen); err == nil && net.ParseIP(host).IsLoopback() {
+			scraped = net.JoinHostPort(host, "0")
+		}
+		listen := m.again(child.AddressHTTP, func() string { return choose(o.Listen, "") })
+		return append(common, "--listen", listen, "--metrics-listen", choose(scraped, m.seen[child.AddressMetrics]), "--backend", strings.Join(backends, ","))
+	case RoleSFU, RoleSignaling:
 	}
+	member := append(common, "--gossip-listen", fresh(), "--control-listen", fresh(), "--metrics-listen", choose(free, m.seen[child.AddressMetrics]))
+	if len(join) > 0 {
+		member = append(member, "--join", strings.Join(join, ","))
+	} else {
+		member = append(member, "--solo")
+	}
+	if m.role == RoleSFU {
+		return append(member, "--media-listen", choose(o.mediaListen(m.name), m.seen[child.AddressMedia]))
+	}
+	member = append(member, "--listen", m.again(child.AddressHTTP, fresh), "--dev")
+	return slices.Concat(member, o.origins(), o.turn(m.name, choose))
 }
 
-func (m *member) again(kind, first string) string {
+func (m *member) again(kind string, first func() string) string {
 	if address := m.seen[kind]; address != "" {
 		return address
 	}
-	return first
+	return first()
 }
 
 func (n Node) line() string {

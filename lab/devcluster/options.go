@@ -88,11 +88,11 @@ func (o Options) origins() []string {
 	return flags
 }
 
-func (o Options) turn(name string) []string {
+func (o Options) turn(name string, choose func(address, earlier string) string) []string {
 	if !o.TURN {
 		return nil
 	}
-	return []string{"--turn-listen", o.mediaListen(name)}
+	return []string{"--turn-listen", choose(o.mediaListen(name), "")}
 }
 
 func (o Options) mediaListen(name string) string {

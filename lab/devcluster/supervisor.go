@@ -34,6 +34,7 @@ type Supervisor struct {
 
 	mu      sync.Mutex // guards the fields below
 	members []*member  // by first start
+	ports   *ports
 	page    string
 	control string // host:port
 	ready   bool
@@ -44,6 +45,7 @@ type Supervisor struct {
 func New(o Options) *Supervisor {
 	return &Supervisor{
 		options: o, secrets: newSecrets(), spawner: newSpawner(), stop: make(chan struct{}),
+		ports:   newPorts(),
 		onReady: func(string) error { return nil },
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // healthCommand is for containers without a shell.
 type healthCommand struct {
-	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz; tcp://HOST:PORT only connects."`
+	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz of a signaling node or http://127.0.0.1:7984/readyz of a media node (--metrics-listen); tcp://HOST:PORT only connects."`
 	Limit time.Duration `default:"2s" help:"How long to wait for the answer."`
 }
 
@@ -30,7 +30,7 @@ func (c *healthCommand) Run(ctx context.Context) error {
 	return readiness.New(c.Limit).AskURL(ctx, c.URL)
 }
 
-// connects is all that can be asked of a media node without the cluster's key.
+// connects says that something listens, as a media node with a wrong key does, too.
 func connects(ctx context.Context, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -340,7 +340,15 @@ func TestSeedsThatComeLater(t *testing.T) {
 	}
 	second := n.config("sfu-2")
 	second.Bind, second.Solo, second.Join = seed, false, []string{seed} // Its own address is no partner.
-	n.together(early, start(t, second))
+	late := start(t, second)
+	n.together(early, late)
+
+	// Who has met another member once has seen the cluster, also when its only peer dies: a media node's readiness rests on that.
+	late.kill()
+	early.await("the only peer is dead", func(v *View) bool { return v.Gone[late.config.Node.Boot] == DepartureDead })
+	if !early.View().Settled {
+		t.Error("the death of the only peer unsettled the view")
+	}
 }
 
 // TestGarbageOnTheGossipPort sends what is no gossip of this cluster, unencrypted and

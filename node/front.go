@@ -77,7 +77,7 @@ func (p *Front) Run(ctx context.Context, process Process) error {
 	measured := metrics.New("front", p.config.Name, panics.New(), log)
 	group, work := errgroup.WithContext(ctx)
 	group.Go(func() error { return balancer.New(cfg, log).Serve(work, listener) })
-	group.Go(func() error { return measured.Serve(work, scraped) })
+	group.Go(func() error { return measured.Serve(work, scraped, nil) })
 	group.Go(func() error { return secure.watch(work, log) })
 	group.Go(func() error { return secure.serveRedirect(work, log) })
 	return ended(work, group.Wait())

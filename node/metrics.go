@@ -14,7 +14,7 @@ import (
 // metricsFlag says where Prometheus reads the process. Nothing listens unless it is given, because several processes of one host would
 // otherwise fight for one port.
 type metricsFlag struct {
-	MetricsListen string `placeholder:"[HOST:]PORT" help:"Where GET /metrics answers Prometheus; a port alone is one of loopback. Nothing listens unless it is given. Give strangers no way to it. See docs/METRICS.md."`
+	MetricsListen string `placeholder:"[HOST:]PORT" help:"Where GET /metrics answers Prometheus, and a media node's GET /readyz says whether it can be given rooms; a port alone is one of loopback. Nothing listens unless it is given. Give strangers no way to it. See docs/METRICS.md."`
 }
 
 // address is host:port, or empty.

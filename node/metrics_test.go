@@ -117,7 +117,7 @@ func TestMetricsAreServedAndAPanicOfAReadingIsCaught(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- r.Serve(ctx, listener) }()
+	go func() { ended <- r.Serve(ctx, listener, nil) }()
 	page := scrape(t, listener.Addr())
 	if !strings.Contains(page, `holdfast_build_info{commit="`) || !strings.Contains(page, "go_goroutines") || strings.Contains(page, "holdfast_broken ") {
 		t.Errorf("the scrape says\n%s", page)

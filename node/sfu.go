@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -260,9 +261,13 @@ func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce 
 		return n.server.Serve(work, n.control, n.media.Register)
 	})
 	group.Go(func() error { return n.watch(work) })
-	group.Go(func() error { return n.metrics.Serve(work, n.scraped) })
+	group.Go(func() error { return n.metrics.Serve(work, n.scraped, readiness.Handler(n.ready().check)) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
+}
+
+func (n *sfuNode) ready() sfuReadiness {
+	return sfuReadiness{view: n.cluster.View, draining: func() bool { return n.media.DrainState().Draining }, askStore: n.store.Ping}
 }
 
 func (n *sfuNode) drain() *sfuDrain {

@@ -299,7 +299,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	for _, watch := range n.watch {
 		group.Go(func() error { return watch(work) })
 	}
-	group.Go(func() error { return n.metrics.Serve(work, n.scraped) })
+	group.Go(func() error { return n.metrics.Serve(work, n.scraped, nil) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
 }

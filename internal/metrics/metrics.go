@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/readiness"
 )
 
 // prefix is that of every name.
@@ -88,13 +89,16 @@ const (
 	endLimit   = time.Second
 )
 
-// Serve answers GET /metrics until ctx ends. It returns nil at once if the listener is nil.
-func (r *Registry) Serve(ctx context.Context, listener net.Listener) error {
+// Serve answers GET /metrics, and GET /readyz if ready is not nil, until ctx ends. It returns nil at once if the listener is nil.
+func (r *Registry) Serve(ctx context.Context, listener net.Listener, ready http.Handler) error {
 	if listener == nil {
 		return nil
 	}
 	routes := http.NewServeMux()
 	routes.Handle("GET /metrics", r.Handler())
+	if ready != nil {
+		routes.Handle("GET "+readiness.Path, ready)
+	}
 	server := &http.Server{
 		Handler: routes, ReadHeaderTimeout: readLimit, ReadTimeout: readLimit, WriteTimeout: writeLimit,
 		ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),

@@ -1,5 +1,6 @@
 // Package readiness asks processes over HTTP whether they take work, as load balancers do: for the balancer of
-// development clusters, and for signaling nodes that have to send their clients to another one.
+// development clusters, for signaling nodes that have to send their clients to another one, and for `holdfast health`.
+// Handler answers for a media node.
 //
 // It promises an answer within its limit, and that a frozen process, whose kernel goes on accepting, does not pass for a ready
 // one. It does not know what readiness means to whom.
@@ -17,7 +18,7 @@ import (
 	"time"
 )
 
-// Path is where a signaling node answers.
+// Path is where a signaling node answers at its page's address, and a media node where it tells its metrics.
 const Path = "/readyz"
 
 // SocketsHeader has the number of the node's sockets.
@@ -28,6 +29,19 @@ const (
 	StoreHeader  = "Holdfast-Store"
 	StoreReached = "reached"
 )
+
+// Handler answers 200 if check returns nil, and else 503 with the error as the text.
+func Handler(check func(ctx context.Context) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if err := check(r.Context()); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprintln(w, err)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ready")
+	})
+}
 
 const (
 	answerBytes = 512

@@ -157,6 +157,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	if err := c.Kill(ctx, "sfu-9", syscall.SIGKILL); !errors.Is(err, ErrNoSuchNode) {
 		t.Errorf("killing a node that never was: %v", err)
 	}
+	aWrongKeyIsNotReady(t, c)
 	signalingComesBack(t, c)
 	if out := c.Output(); !strings.Contains(out, c.URL()) || !strings.Contains(out, "sfu-2") {
 		t.Errorf("people were shown:\n%s", out)

@@ -85,7 +85,8 @@ func TestChart(t *testing.T) {
 	roles := rolesOf(t)
 	for values, want := range map[string]string{
 		"": "namespace: holdfast",
-		"{media: {stun: 'stun.example.org:3478', env: {HOLDFAST_EGRESS_BITS: '4000000000'}}}": "HOLDFAST_MEDIA_STUN",
+		"{media: {stun: 'stun.example.org:3478', env: {HOLDFAST_EGRESS_BITS: '4000000000'}}}":               "HOLDFAST_MEDIA_STUN",
+		"{media: {metricsListen: ':7990'}}":                                                                 "http://127.0.0.1:7990/readyz",
 		"{media: {hostNetwork: false}}":                                                                     "hostPort: 7982",
 		"{media: {drainSeconds: 300, replicas: 7, maxUnavailable: 1}}":                                      "terminationGracePeriodSeconds: 330",
 		"{signaling: {drainSeconds: 60}}":                                                                   "terminationGracePeriodSeconds: 80",
@@ -110,7 +111,7 @@ func TestChart(t *testing.T) {
 func TestWrongValues(t *testing.T) {
 	for _, values := range []string{
 		"{medai: {}}", "{media: {replicas: 0}}", "{media: {replcas: 3}}", "{store: 'http://redis'}", "{secret: ''}", "{cluster: Holdfast}",
-		"{media: {env: {EGRESS: '1'}}}", "{storeSecret: {name: x}}", "{turn: {servers: ['turn.example.org']}}", "{signaling: {drainSeconds: 30s}}",
+		"{media: {env: {EGRESS: '1'}}}", "{media: {metricsListen: ''}}", "{storeSecret: {name: x}}", "{turn: {servers: ['turn.example.org']}}", "{signaling: {drainSeconds: 30s}}",
 	} {
 		if _, err := render(t, values); err == nil {
 			t.Errorf("%s is accepted", values)

@@ -227,6 +227,8 @@ func probed(c *core.Container) error {
 			port = probe.HTTPGet.Port
 		case probe.TCPSocket != nil:
 			port = probe.TCPSocket.Port
+		case probe.Exec != nil:
+			continue
 		}
 		if !has(c, port, core.ProtocolTCP) {
 			return fmt.Errorf("%s is probed at %s, where it does not listen", c.Name, port.String())
@@ -355,11 +357,25 @@ func (o *objects) checkNode(r role, pod *core.PodSpec, c *core.Container, readme
 	var probes []string
 	if p := c.ReadinessProbe; p.HTTPGet != nil {
 		probes = []string{p.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path}
-	} else if p.TCPSocket.Port.StrVal != "control" || c.LivenessProbe != nil {
-		return fmt.Errorf("it is probed at %s", p.TCPSocket.Port.StrVal)
+	} else if err := asksItself(c); err != nil {
+		return err
 	}
 	if !slices.Equal(probes, r.probes) {
 		return fmt.Errorf("its probes are %v", probes)
+	}
+	return nil
+}
+
+// asksItself checks the probe of a media node: the binary asks the port of --metrics-listen, and has the time to say why the node is not ready.
+func asksItself(c *core.Container) error {
+	at := slices.IndexFunc(c.Env, func(e core.EnvVar) bool { return e.Name == "HOLDFAST_METRICS_LISTEN" })
+	if at < 0 {
+		return fmt.Errorf("%s does not listen where its readiness is asked", c.Name)
+	}
+	listen := c.Env[at].Value
+	want := []string{"/holdfast", "health", "http://127.0.0.1:" + listen[strings.LastIndex(listen, ":")+1:] + "/readyz"}
+	if p := c.ReadinessProbe; c.LivenessProbe != nil || !slices.Equal(p.Exec.Command, want) || p.TimeoutSeconds < 3 {
+		return fmt.Errorf("%s is probed by %q in %d s, want %q", c.Name, p.Exec.Command, p.TimeoutSeconds, want)
 	}
 	return nil
 }

@@ -55,9 +55,9 @@ var floors = [][]string{
 	{"internal/testkit"},
 	{"people/waitlist", "people/messaging"},
 	{"internal/events", "internal/metrics"},
-	{"pin", "internal/panics", "failover/relief"},
+	{"pin", "internal/panics", "failover/relief", "internal/invocation"},
 	{"ring/paper"},
-	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock", "internal/child", "internal/build"},
+	{"ring", "headroom", "internal/failpoint", "internal/connlimit", "internal/readiness", "internal/backoff", "internal/loglimit", "internal/tool", "internal/fakeclock", "internal/child", "internal/build", "internal/tty"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its

@@ -25,6 +25,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/node"
 )
 
@@ -74,7 +75,7 @@ func Main() {
 // newParser makes the flags and variables of root's fields. A default such as ${max_sockets} is what node.Defaults says.
 func newParser(root *commands, s streams) (*kong.Kong, error) {
 	return kong.New(root,
-		kong.Name("holdfast"),
+		kong.Name(invocation.Name()),
 		kong.Description("Browser video calls on a cluster of media nodes; a call survives the death of its node."),
 		kong.Writers(s.out, s.err),
 		kong.UsageOnError(),
@@ -90,12 +91,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	var root commands
 	parser, err := newParser(&root, s)
 	if err != nil {
-		fmt.Fprintf(s.err, "holdfast: %v\n", err)
+		fmt.Fprintf(s.err, "%s: %v\n", invocation.Name(), err)
 		return exitFailed
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(s.err, "holdfast: %v\nRun holdfast --help, or holdfast VERB --help.\n", err)
+		fmt.Fprintf(s.err, "%[1]s: %[2]v\nRun %[1]s --help, or %[1]s VERB --help.\n", invocation.Name(), err)
 		return exitUsage
 	}
 	_, draining := reflect.TypeAssert[drains](parsed.Selected().Target.Addr())
@@ -108,7 +109,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		if code, ok := spokenFor(err); ok {
 			return code
 		}
-		fmt.Fprintf(s.err, "holdfast %s: %s\n", strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
+		fmt.Fprintf(s.err, "%s %s: %s\n", invocation.Name(), strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
 		return exitCode(err)
 	}
 	return exitDone

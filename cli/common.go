@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 	"github.com/holdfast-rtc/holdfast/node"
 )
 
@@ -28,14 +29,7 @@ func (f logFlags) logger(w io.Writer, name string) *slog.Logger {
 	return slog.New(handler).With("process", name)
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	stat, err := file.Stat()
-	return err == nil && stat.Mode()&os.ModeCharDevice != 0
-}
+func isTerminal(w io.Writer) bool { return tty.Is(w) }
 
 // lifeline ties a supervised process to its supervisor. announce tells the supervisor our addresses.
 func lifeline(s streams) (announce func(addresses map[string]string) error) {

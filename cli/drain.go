@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/node"
 )
 
@@ -119,15 +120,15 @@ func (f *drainFollower) follow(ctx context.Context) (string, error) {
 	for {
 		f.progress.show(fmt.Sprint(f.last.Rooms, f.last.Peers, f.last.Overdue, len(f.last.Staying)), f.last.line(c.Node))
 		if f.last.Rooms == 0 && c.Keep {
-			return fmt.Sprintf("%s is empty: %s moved in %s. It stays, draining: 'holdfast undrain %s' lets it take rooms again.",
-				c.Node, f.moves(), f.took(), c.Node), nil
+			return fmt.Sprintf("%s is empty: %s moved in %s. It stays, draining: '%s undrain %s' lets it take rooms again.",
+				c.Node, f.moves(), f.took(), invocation.Name(), c.Node), nil
 		}
 		if f.last.Overdue && len(f.last.Staying) > 0 && time.Since(f.moved) > stuckAfter {
-			return "", fmt.Errorf("the drain of %s cannot finish: %s. Nobody was hurt, and it goes on: start another media node, or 'holdfast undrain %s'",
-				c.Node, f.last.left(), c.Node)
+			return "", fmt.Errorf("the drain of %s cannot finish: %s. Nobody was hurt, and it goes on: start another media node, or '%s undrain %s'",
+				c.Node, f.last.left(), invocation.Name(), c.Node)
 		}
 		if !backoff.Sleep(ctx, followEvery) {
-			return "", fmt.Errorf("no longer followed; the drain of %s goes on (%s). Undo it with 'holdfast undrain %s'", c.Node, f.last.left(), c.Node)
+			return "", fmt.Errorf("no longer followed; the drain of %s goes on (%s). Undo it with '%s undrain %s'", c.Node, f.last.left(), invocation.Name(), c.Node)
 		}
 		now, err := c.ask(ctx, http.MethodGet, c.Node, f.first.Boot, nil)
 		switch refused, ok := errors.AsType[*answerError](err); {

@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 )
 
 type eventsCommand struct {
@@ -76,14 +75,6 @@ func (c *eventsCommand) Run(ctx context.Context, s streams) error {
 	}
 }
 
-// visible keeps what a stranger named a room from moving the cursor.
-func visible(r rune) rune {
-	if !unicode.IsPrint(r) {
-		return unicode.ReplacementChar
-	}
-	return r
-}
-
 func (c *eventsCommand) printPage(out io.Writer, page eventsPage) error {
 	if c.JSON {
 		for _, e := range page.Events {
@@ -117,8 +108,9 @@ func (c *eventsCommand) printPage(out io.Writer, page eventsPage) error {
 	}
 	// A failover is told after its last event, at the time of its first.
 	slices.SortStableFunc(lines, func(a, b events.Line) int { return a.At.Compare(b.At) })
+	paint := tty.Paint(tty.Colors(out))
 	for _, line := range lines {
-		if _, err := fmt.Fprintf(out, "%s  %s\n", line.At.Local().Format("2006-01-02 15:04:05.000"), strings.Map(visible, line.Text)); err != nil {
+		if _, err := fmt.Fprintf(out, "%s  %s\n", paint(tty.Dim, line.At.Local().Format("2006-01-02 15:04:05.000")), line.Show(paint)); err != nil {
 			return err
 		}
 	}

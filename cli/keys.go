@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -51,7 +52,7 @@ func (c *keysUseCommand) Run(s streams) error {
 	}
 	return c.change(s, func(lines []string) ([]string, error) {
 		if len(lines) != 2 {
-			return nil, fmt.Errorf("%s has %d keys, want 2: make one with 'holdfast keys new' first, and wait until every node has read it", c.File, len(lines))
+			return nil, fmt.Errorf("%s has %d keys, want 2: make one with '%s keys new' first, and wait until every node has read it", c.File, len(lines), invocation.Name())
 		}
 		return []string{lines[1], lines[0]}, nil
 	})

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 )
 
 func TestMergerTellsAFailoverInOneLine(t *testing.T) {
@@ -42,6 +44,64 @@ func TestMergerTellsAFailoverInOneLine(t *testing.T) {
 	rest := m.Flush()
 	if len(rest) != 1 || rest[0].Text != "hall: sfu-1 -> sfu-3 (a newer process has its name)" || !rest[0].At.Equal(at(9000)) || !rest[0].Bad || m.Flush() != nil {
 		t.Errorf("%+v", rest)
+	}
+}
+
+// TestMergerSaysThatANodeWasKilled whether the order is recorded before or after the failover, and not long after.
+func TestMergerSaysThatANodeWasKilled(t *testing.T) {
+	start := time.UnixMilli(1_000_000)
+	order := Event{Kind: NodeKilled, Node: "sfu-2", At: start, By: "ada"}
+	moved := func(after time.Duration) Event {
+		return Event{Kind: RoomRehomed, Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead (proof: stream broken)", At: start.Add(after)}
+	}
+	const killed, died = "hall: sfu-2 died (killed: stream broken) -> sfu-1", "hall: sfu-2 died (stream broken) -> sfu-1"
+	for want, all := range map[string][]Event{
+		killed: {order, moved(20 * time.Millisecond), moved(20 * time.Millisecond), order},
+		died:   {order, moved(killedFor)},
+	} {
+		var m Merger
+		for _, e := range all {
+			m.Add(e, start)
+		}
+		for _, line := range m.Flush() {
+			if line.Text != want || line.failover == nil || line.failover.Sentence() != want {
+				t.Errorf("%+v, want %q", line, want)
+			}
+		}
+	}
+	missing := Failover{Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead", Peers: 3, Back: 2, WorstGapMillis: 140}
+	if got, want := (Line{failover: &missing}).Show(tty.Paint(true)), "\x1b[1mhall\x1b[0m: \x1b[31msfu-2 died\x1b[0m -> \x1b[32msfu-1\x1b[0m, \x1b[33m2 of 3 back\x1b[0m, worst 0.14 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	bad := Line{Text: "a\x1b[2Jb", Bad: true}
+	if got := bad.Show(tty.Paint(true)); got != "\x1b[31ma\ufffd[2Jb\x1b[0m" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMergerLeavesOutThatAMovedRoomOpens whichever of the two is heard first; a room that nobody moved is told of a second later.
+func TestMergerLeavesOutThatAMovedRoomOpens(t *testing.T) {
+	start := time.UnixMilli(1_000_000)
+	moved := Event{Kind: RoomMoved, Room: "hall", From: "sfu-1", To: "sfu-2", Cause: "its node drains", At: start}
+	opened := Event{Kind: RoomOpened, Room: "hall", Node: "sfu-2", At: start}
+	elsewhere := Event{Kind: RoomOpened, Room: "hall", Node: "sfu-3", At: start}
+	for _, order := range [][]Event{{moved, opened, elsewhere}, {opened, moved, elsewhere}, {elsewhere, opened, moved}} {
+		var m Merger
+		var got []string
+		for _, e := range order {
+			for _, line := range m.Add(e, start) {
+				got = append(got, line.Text)
+			}
+		}
+		if lines := m.Due(start.Add(mergeReports - time.Millisecond)); lines != nil {
+			t.Errorf("told early: %+v", lines)
+		}
+		for _, line := range m.Due(start.Add(mergeReports)) {
+			got = append(got, line.Text)
+		}
+		if want := []string{"hall: sfu-1 -> sfu-2 (its node drains)", "hall: opened on sfu-3"}; !slices.Equal(got, want) || m.Flush() != nil {
+			t.Errorf("%+v: %q", order, got)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 )
 
 const requestBytes = 64 << 10
@@ -75,8 +76,11 @@ func (s *Supervisor) handler() http.Handler {
 			}
 			node, err := run(r.Context(), r.PathValue("name"), body.Env)
 			if err == nil {
-				s.out.printf("  %s\n", node.line())
 				err = s.waitFor(r.Context(), node)
+			}
+			// Of the other roles the cluster tells.
+			if err == nil && node.Role != RoleSFU && node.Role != RoleSignaling {
+				s.out.printf("%s  %s is up\n", s.paint(tty.Dim, clock(time.Now())), node.Name)
 			}
 			answer(w, node, err)
 		}

@@ -1,21 +1,30 @@
 package devcluster
 
 import (
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 )
 
 func (s *Supervisor) banner(took time.Duration) {
-	status := s.Status()
+	status, self := s.Status(), invocation.Name()
 	var b strings.Builder
-	b.WriteString("\n  Holdfast is up (" + took.Round(10*time.Millisecond).String() + "). Open the page in two tabs:\n\n")
-	b.WriteString("    " + status.Page + "\n\n")
-	for _, n := range status.Nodes {
-		b.WriteString("  " + n.line() + "\n")
+	b.WriteString("It is up (" + took.Round(100*time.Millisecond).String() + "). Open the page in two tabs, and join the same room in both:\n\n")
+	b.WriteString("    " + s.paint(tty.Bold, status.Page) + "\n\n")
+	b.WriteString("Then kill the media node of your call, with the button in the page's last line, or from another terminal:\n\n")
+	for _, line := range [][2]string{
+		{"dev kill sfu-2", "kills a media node"},
+		{"dev start sfu-2", "starts it again"},
+		{"rooms", "which node has which room"},
+		{"dev status", "processes and ports"},
+		{"help", "everything else"},
+	} {
+		b.WriteString("    " + fmt.Sprintf("%-*s", len(self)+18, self+" "+line[0]) + s.paint(tty.Dim, line[1]) + "\n")
 	}
-	b.WriteString("\n  From another terminal: holdfast dev status | kill NAME | start NAME | add-sfu | stop\n")
-	b.WriteString("  Logs: " + status.LogDir + "/NAME.log\n")
-	b.WriteString("  Ctrl-C ends everything.\n\n")
+	b.WriteString("\nWhat happens is told below; the logs are in " + status.LogDir + ". Ctrl-C ends everything.\n\n")
 	s.out.print([]byte(b.String()))
 }
 

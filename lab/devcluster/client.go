@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 )
 
 // Nodes is a cluster without a supervisor.
@@ -81,7 +82,7 @@ func Find(ctx context.Context, path string) (*Client, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, ErrNoCluster
+		return nil, fmt.Errorf("%w; start one with: %s dev", ErrNoCluster, invocation.Name())
 	case 1:
 		return found[0], nil
 	default:

@@ -12,15 +12,8 @@ import (
 	"unicode"
 )
 
-func isStep(message string) bool {
-	switch message {
-	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated",
-		"node drains: it takes no more rooms", "room leaves its node", "room stays on the draining node", "node is empty":
-		return true
-	}
-	return false
-}
-
+// narrator shows a node's log on the terminal: all of it if it is verbose, else errors, and what is no log line, such as a panic's trace. Of
+// what happens in the cluster a follower tells.
 type narrator struct {
 	name    string
 	verbose bool
@@ -30,13 +23,12 @@ type narrator struct {
 func (n *narrator) show(line []byte) {
 	entry, ok := parseEntry(line)
 	if !ok {
-		// No log line, such as a panic's trace.
 		if len(line) > 0 {
 			n.out.printf("%-12s | %s\n", n.name, line)
 		}
 		return
 	}
-	if n.verbose || isStep(entry.message) || entry.level == "ERROR" {
+	if n.verbose || entry.level == "ERROR" {
 		n.out.printf("%s\n", entry.text(n.name))
 	}
 }

@@ -77,6 +77,22 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
+// parts says what the cluster consists of.
+func (o Options) parts() string {
+	store := ", a store"
+	if o.Redis != "" {
+		store = ""
+	}
+	return count(o.SFU, "media node") + ", " + count(o.Signaling, "signaling node") + store + " and a balancer on this machine"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "a " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func (o Options) origins() []string {
 	var flags []string
 	for _, origin := range o.Origins {

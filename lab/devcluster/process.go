@@ -132,6 +132,12 @@ func (p *process) alive() bool {
 	}
 }
 
+// killed reports whether SIGKILL ended the process, which has ended.
+func (p *process) killed() bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
 // signal does nothing once the process was waited for: its pid could be another's.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoCluster means that this user runs no development cluster.
-var ErrNoCluster = errors.New("no development cluster is running; start one with: holdfast dev")
+var ErrNoCluster = errors.New("no development cluster is running")
 
 // stateFile leads to a supervisor. It holds the run's secrets.
 type stateFile struct {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
+	"github.com/holdfast-rtc/holdfast/internal/tty"
 )
 
 // The supervisor's refusals.
@@ -28,6 +31,9 @@ type Supervisor struct {
 	logs    *runDir
 	stop    chan struct{} // closed by Stop
 	onReady func(page string) error
+	// paint colours what is shown to people.
+	paint    func(style tty.Style, text string) string
+	follower *follower
 
 	stopOnce sync.Once
 	watchers sync.WaitGroup // of children's runs
@@ -61,6 +67,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer s.logs.remove()
 	s.out = newTerminal(s.options.Out)
 	defer s.out.close()
+	s.paint = tty.Paint(tty.Colors(s.options.Out))
+	s.follower = newFollower(s, s.paint)
+	s.out.printf("Holdfast starts %s ...\n", s.options.parts())
 
 	spawning, endSpawning := context.WithCancel(context.WithoutCancel(ctx))
 	go s.spawner.run(spawning)
@@ -87,8 +96,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	<-ctx.Done()
-	s.out.printf("\nending the cluster\n")
+	s.follower.run(ctx)
+	s.out.printf("\nHoldfast ends the cluster.\n")
 	return nil
 }
 
@@ -213,8 +222,18 @@ func (s *Supervisor) watch(m *member, p *process) {
 	s.mu.Lock()
 	ending := s.ending
 	s.mu.Unlock()
-	if !ending {
-		s.out.printf("%s  %-12s ended (%s); start it again with: holdfast dev start %s\n",
-			time.Now().Format("15:04:05.000"), m.name, p.how, m.name)
+	if ending {
+		return
 	}
+	now := time.Now()
+	s.follower.processEnded(m.name, p, now)
+	what := m.name + " has ended (" + p.how + ")."
+	switch {
+	case p.killed():
+		what = m.name + " was killed."
+	case p.cmd.ProcessState.Success():
+		what = m.name + " has ended."
+	}
+	again := invocation.Name() + " dev start " + m.name
+	s.out.printf("%s  %s Start it again: %s\n", s.paint(tty.Dim, clock(now)), s.paint(tty.Red, what), again)
 }

@@ -242,6 +242,9 @@ func TestPrometheusReadsACluster(t *testing.T) {
 	}
 	p.until(t, alert, true)
 	<-loaded
+	testkit.Eventually(t, "the terminal of the cluster to tell the failover", func() bool {
+		return strings.Contains(c.Output(), ": "+killed+" died (killed: ") && strings.Contains(c.Output(), "2 of 2 back, worst ")
+	})
 	p.until(t, `sum(holdfast_sockets) == 0`, true)
 	if _, err := c.StartNode(t.Context(), killed); err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ var plants = map[string]string{
 	"off-screen":             `document.querySelector('#leave').style.cssText = 'position: fixed; right: -80px'`,
 	"scrolls-sideways":       `document.querySelector('#leave').style.cssText = 'position: absolute; right: -80px', document.querySelector('#stage').style.overflow = 'visible'`,
 	"covered":                `document.querySelector('.controls').append(document.createElement('div')), Object.assign(document.querySelector('.controls > div').style, { position: 'fixed', inset: 0 })`,
+	"over-face":              `document.querySelector('.tile:not(.inset)').classList.add('dark'), Object.assign(document.querySelector('.tile.dark .plate').style, { bottom: '50%', insetInlineStart: '45%' })`,
 	"invisible-target":       `document.querySelector('.tile .pin').style.pointerEvents = 'auto'`,
 	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'), document.querySelectorAll('#people button').forEach((b) => b.remove()))`,
 }
@@ -151,10 +152,10 @@ func (a *audit) inACall(t *testing.T, plant func(*testing.T, *page, map[string]s
 			alan.mustEval(t, `Boolean(call.say('Can you read this?'))`, nil)
 			ada.sees(t, "an unread line", `!document.querySelector('#unread').hidden`)
 			judge(t, screen+", a line unread")
-			for _, panel := range []string{"chat", "people", "settings"} {
-				ada.press(t, map[string]string{"chat": "c", "people": "p", "settings": "?"}[panel])
+			for _, panel := range []string{"chat", "people", "settings", "invite"} {
+				ada.mustEval(t, fmt.Sprintf(`(document.querySelector('[data-panel=%s]').click(), true)`, panel), nil)
 				ada.sees(t, panel, fmt.Sprintf(`!document.querySelector('#panel-%s').hidden`, panel))
-				if panel == "people" {
+				if panel == "invite" {
 					ada.rings(t, "Nobody")
 					ada.sees(t, "that nobody is there", ringIs("offline")+" || "+ringIs("unreached"))
 				}

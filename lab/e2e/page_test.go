@@ -152,6 +152,14 @@ func keys(t *testing.T, ada, alan *participant) {
 	alan.sees(t, "Ada large and first", tileOf(ada)+".classList.contains('large')")
 	alan.mustEval(t, "("+tileOf(ada)+".querySelector('.pin').click(), true)", nil)
 	alan.sees(t, "nobody large", `!document.querySelector('.tile.large')`)
+	// Of two people the other one is large, unless somebody wants both to be alike.
+	alan.chooses(t, nil, "Everyone the same size")
+	alan.sees(t, "two tiles of one size", tileOf(ada)+".offsetWidth === document.querySelector('.tile.self').offsetWidth && document.querySelector('#settings-more select').value === 'even'")
+	alan.chooses(t, nil, "Automatic")
+	alan.sees(t, "Ada large and itself small, within her picture", `(() => {
+	  const [other, own] = [`+tileOf(ada)+`, document.querySelector('.tile.self.inset')].map((tile) => tile?.getBoundingClientRect());
+	  return own && own.width * own.height * 4 < other.width * other.height && own.right <= other.right && own.bottom <= other.bottom && own.left > other.left + other.width / 2;
+	})()`)
 }
 
 // fakeScreen gives the page a screen to share without a question.
@@ -169,7 +177,11 @@ const fakeScreen = `(() => {
 func sharesScreen(t *testing.T, ada, alan *participant) {
 	ada.mustEval(t, fakeScreen, nil)
 	ada.press(t, "s")
-	alan.sees(t, "Ada's screen, large", `document.querySelector('.tile.screen.large:not(.dark) video')?.videoWidth > 0`)
+	alan.sees(t, "Ada's screen, large and without bars", `(() => {
+	  const tile = document.querySelector('.tile.screen.large:not(.dark)');
+	  const video = tile?.querySelector('video');
+	  return video?.videoWidth > 0 && Math.abs(tile.offsetWidth / tile.offsetHeight - video.videoWidth / video.videoHeight) < 0.01;
+	})()`)
 	ada.press(t, "s")
 	alan.sees(t, "no screen", `!document.querySelector('.tile.screen')`)
 }
@@ -202,9 +214,17 @@ func hands(raised ...*participant) string {
 	return condition
 }
 
-// chooses opens somebody's menu in the list of people and presses what it says.
+// chooses opens somebody's menu in the list of people, or that of layouts for nobody, and presses what it says.
 func (p *participant) chooses(t *testing.T, whose *participant, item string) {
 	t.Helper()
+	if whose == nil {
+		p.mustEval(t, fmt.Sprintf(`(() => {
+		  document.querySelector('#layout').click();
+		  [...document.querySelectorAll('.menu:not([hidden]) [role=menuitemradio]')].find((one) => one.textContent === %q).click();
+		  return true;
+		})()`, item), nil)
+		return
+	}
 	p.sees(t, item+" in the menu of "+whose.name, fmt.Sprintf(`(() => {
 	  if (document.querySelector('#panel-people').hidden) document.querySelector('.controls [data-panel=people]').click();
 	  const row = [...document.querySelectorAll('#people .person')].find((one) => one.querySelector('.who').textContent.startsWith(%q));
@@ -220,6 +240,13 @@ func (p *participant) chooses(t *testing.T, whose *participant, item string) {
 func moderates(t *testing.T, ada, alan *participant) {
 	alan.chooses(t, alan, "Stop being a host")
 	alan.sees(t, "no controls", `!call.moderation.allowed && !document.querySelector('#people .more:not([hidden])')`)
+	ada.mustEval(t, `(document.querySelector('.controls [data-panel=people]').click(), true)`, nil)
+	ada.sees(t, "whole names in one list that scrolls as a whole", `(() => {
+	  const panel = document.querySelector('#panel-people');
+	  const scrolls = [...panel.querySelectorAll('*')].some((one) => /auto|scroll/.test(getComputedStyle(one).overflowY));
+	  return !panel.hidden && !scrolls && getComputedStyle(panel).overflowY === 'auto' && !panel.querySelector('form') &&
+	    [...panel.querySelectorAll('.person .who')].length === 2 && [...panel.querySelectorAll('.person .who')].every((one) => getComputedStyle(one).whiteSpace !== 'nowrap' && getComputedStyle(one).textOverflow !== 'ellipsis');
+	})()`)
 	ada.chooses(t, alan, "Mute microphone")
 	alan.sees(t, "who muted it", `call.isMuted('microphone') && [...document.querySelectorAll('.notice')].some((one) => one.textContent.startsWith('Ada muted you.')) &&
 	  document.querySelector('.controls [data-toggle=microphone]').getAttribute('aria-pressed') === 'false'`)

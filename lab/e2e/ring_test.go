@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// rings asks somebody into the room from the People panel.
+// rings asks somebody into the room from the Invite panel.
 func (p *page) rings(t *testing.T, name string) {
 	t.Helper()
 	p.sees(t, "whom it may ring", `!document.querySelector('#ringing').hidden`)
 	p.mustEval(t, fmt.Sprintf(`(() => {
-	  if (document.querySelector('#panel-people').hidden) document.querySelector('.controls [data-panel=people]').click();
+	  if (document.querySelector('#panel-invite').hidden) document.querySelector('#invite').click();
 	  document.querySelector('#ring-to').value = %q;
 	  document.querySelector('#ringing').requestSubmit();
 	  return true;

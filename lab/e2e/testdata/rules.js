@@ -64,6 +64,13 @@ globalThis.violations = () => {
     if (/auto|scroll/.test(overflowY) && e.scrollHeight > e.clientHeight + 1 && e.tabIndex < 0 && ![...e.querySelectorAll('*')].some((inside) => inside.tabIndex >= 0)) say('scrollable', e);
   }
 
+  // No words lie over somebody's face.
+  const faces = all('.tile .face').map((e) => e.getBoundingClientRect());
+  for (const e of all(`.tile .held, .tile .plate, .tile .raised, .alone${innerWidth <= 700 ? ', .notice' : ''}`)) {
+    const { left, right, top, bottom } = e.getBoundingClientRect();
+    if (faces.some((face) => left < face.right - 1 && right > face.left + 1 && top < face.bottom - 1 && bottom > face.top + 1)) say('over-face', e, `"${e.textContent.trim().slice(0, 30)}"`);
+  }
+
   // What is pressed is 24 x 24 at least, or has that much place to itself.
   const targets = all('button, a[href], input, select, textarea');
   for (const e of targets) {

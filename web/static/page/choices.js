@@ -7,7 +7,7 @@ const KEY = 'holdfast.choices';
 /** @returns {Choices} */
 export function readChoices() {
   /** @type {Choices} */
-  const choices = { name: '', microphone: '', camera: '', speaker: '', microphoneOff: false, cameraOff: false, keysOff: false, echo: true, noise: true, gain: true, blur: false, hideSelf: false, layout: 'grid' };
+  const choices = { name: '', microphone: '', camera: '', speaker: '', microphoneOff: false, cameraOff: false, keysOff: false, echo: true, noise: true, gain: true, blur: false, hideSelf: false, layout: 'auto' };
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? '{}');
     for (const [key, value] of Object.entries(choices)) {

@@ -126,7 +126,11 @@ export class DoorPanel {
     name.title = identity;
     const letIn = deed('door.let', shown(one), () => door.letIn(identity));
     const next = make('span', 'ago', say('door.next'));
-    item.append(face, name, next, letIn, deed('door.away', shown(one), () => door.turnAway(identity)));
+    const deeds = make('span', 'deeds');
+    deeds.append(next, letIn, deed('door.away', shown(one), () => door.turnAway(identity)));
+    const named = make('span', 'named');
+    named.append(name, deeds);
+    item.append(face, named);
     const row = { item, letIn, next };
     this.#rows.set(identity, row);
     return row;

@@ -2,7 +2,7 @@
 
 import { make } from './elements.js';
 
-/** @typedef {{label: string, name?: string, danger?: boolean, onSelect: () => void}} Item `name`: for who hears it, where the label is a picture */
+/** @typedef {{label: string, name?: string, danger?: boolean, checked?: boolean, onSelect: () => void}} Item `name`: for who hears it, where the label is a picture; `checked`: one of several is chosen */
 
 /** Between the button and the menu, and to the screen's edge. */
 const GAP_PX = 6;
@@ -71,10 +71,11 @@ export class Menu {
   }
 
   /** @param {Item} item */
-  #item({ label, name, danger, onSelect }) {
+  #item({ label, name, danger, checked, onSelect }) {
     const button = make('button', danger ? 'danger' : '', label);
     button.type = 'button';
-    button.setAttribute('role', 'menuitem');
+    button.setAttribute('role', checked === undefined ? 'menuitem' : 'menuitemradio');
+    if (checked !== undefined) button.ariaChecked = String(checked);
     button.tabIndex = -1;
     if (name) [button.title, button.ariaLabel] = [name, name];
     button.addEventListener('click', () => {

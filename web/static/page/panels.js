@@ -2,7 +2,7 @@
 
 import { find } from './elements.js';
 
-/** @typedef {'people' | 'chat' | 'settings'} Panel */
+/** @typedef {'people' | 'chat' | 'settings' | 'invite'} Panel */
 
 export class Panels {
   #side = find('#side', HTMLElement);

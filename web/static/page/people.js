@@ -85,12 +85,6 @@ export class People {
     face.style.setProperty('--face', colour(entry.identity));
     face.setAttribute('aria-hidden', 'true');
     const states = make('span', 'states');
-    if (quality) {
-      const word = make('span', 'quality', say(`quality.${quality}`));
-      word.dataset.quality = quality;
-      word.title = say('quality');
-      states.append(word);
-    }
     for (const [is, name, label] of /** @type {[boolean, string, string][]} */ ([
       [Boolean(entry.handRaised), 'hand', say('person.hand')],
       [screen, 'screen', say('person.screen')],
@@ -105,8 +99,15 @@ export class People {
     }
     const shown = make('span', 'named');
     shown.append(who(self ? say('tile.you', { name }) : name));
-    if (devices > 1) shown.append(make('span', 'ago', say('person.devices', { count: devices })));
-    if (entry.moderator) shown.append(make('span', 'host', say('person.host')));
+    const about = make('span', 'about');
+    if (entry.moderator) about.append(make('span', 'host', say('person.host')));
+    if (devices > 1) about.append(make('span', 'ago', say('person.devices', { count: devices })));
+    if (quality === 'weak' || quality === 'lost') {
+      const word = make('span', 'quality', say(`status.${quality}`));
+      word.dataset.quality = quality;
+      about.append(word);
+    }
+    if (about.childElementCount > 0) shown.append(about);
     // The button stays in the document, or it would lose the focus.
     for (const child of [...item.children]) if (child !== button) child.remove();
     if (!item.contains(button)) item.append(button);

@@ -2,12 +2,11 @@
 
 import { keepChoices, readChoices } from './choices.js';
 import { make } from './elements.js';
+import { chosenLayout, layouts } from './layouts.js';
 import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
 /** @typedef {'hideSelf' | 'blur' | 'noise' | 'echo' | 'gain'} Switch */
-
-const layouts = /** @type {const} */ (['grid', 'speaker']);
 
 /**
  * @param {HTMLElement} root
@@ -21,6 +20,7 @@ export function offerSettings(root, devices, onView) {
   const refresh = () => {
     blur.hidden = !devices.blurs;
     for (const input of root.querySelectorAll('input')) input.checked = readChoices()[/** @type {Switch} */ (input.name)];
+    for (const select of root.querySelectorAll('select')) select.value = chosenLayout();
   };
   devices.addEventListener('change', refresh);
   refresh();
@@ -34,7 +34,7 @@ function layoutChoice(onChange) {
   const label = make('label', 'choice', say('settings.layout'));
   const select = make('select', '');
   select.name = 'layout';
-  select.append(...layouts.map((layout) => new Option(say(`settings.layout.${layout}`), layout, false, layout === readChoices().layout)));
+  select.append(...layouts.map((layout) => new Option(say(`settings.layout.${layout}`), layout, false, layout === chosenLayout())));
   select.addEventListener('change', () => {
     keepChoices({ layout: select.value });
     onChange();

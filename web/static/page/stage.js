@@ -13,7 +13,9 @@ import { foldControls } from './fold.js';
 import { Gestures, some } from './gestures.js';
 import { watchHealth } from './health.js';
 import { copyInvitation } from './invitation.js';
+import { offerInvitation } from './invite-panel.js';
 import { offerToKill } from './kill.js';
+import { offerLayouts } from './layouts.js';
 import { askToLeave, stopAsking } from './leave-question.js';
 import { showLeft } from './left.js';
 import { hintWhileMuted } from './muted-hint.js';
@@ -29,7 +31,7 @@ import { followSpeaker } from './speaker.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
 import { keepAwake } from './wake-lock.js';
-import { identityInDev, inDevelopment } from './tokens.js';
+import { identityInDev, inDevelopment, invitationTemplate } from './tokens.js';
 import { lasted, name, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
@@ -172,7 +174,7 @@ export class Stage {
     });
     watchOutages(call, (silent) => silent && this.#tiles?.speakers([]));
     offerToKill(call);
-    this.#offerToRing(call);
+    this.#offerToInvite(call);
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
     this.#listenForKeys();
     this.#paint();
@@ -183,11 +185,13 @@ export class Stage {
    * A ring leads into the room, not to its key: the cluster could read that.
    * @param {Call} call
    */
-  async #offerToRing(call) {
-    const offered = !this.#encryption && call.messages.scope === 'anywhere';
-    const dev = offered && await inDevelopment();
-    const panel = new RingPanel(call, this.#ringing, { offered, identityOf: dev ? identityInDev : (written) => written });
-    showLeft(call, offered ? (identity, name) => panel.ring(identity, name) : null);
+  async #offerToInvite(call) {
+    const rings = !this.#encryption && call.messages.scope === 'anywhere';
+    const [dev, template] = await Promise.all([inDevelopment(), invitationTemplate()]);
+    if (call !== this.#call) return;
+    const panel = new RingPanel(call, this.#ringing, { offered: rings, identityOf: dev ? identityInDev : (written) => written });
+    showLeft(call, rings ? (identity, name) => panel.ring(identity, name) : null);
+    offerInvitation({ room: call.room, key: this.#key, template, rings });
   }
 
   #listenForKeys() {
@@ -213,11 +217,12 @@ export class Stage {
     }, this.#keys.signal);
     keepAwake(this.#keys.signal);
     followSpeaker((id) => this.#tiles?.setSpeaker(id), this.#keys.signal);
+    offerLayouts(() => this.#viewChosen(), this.#keys.signal);
     if (this.#call) showDetails(this.#call, this.#keys.signal);
     if (this.#call?.mayPublish('microphone')) hintWhileMuted(this.#devices, () => this.#sayMuted(), this.#keys.signal);
   }
 
-  /** In a tile's menu; the settings follow. */
+  /** In a tile's menu or in the bar; the settings follow. */
   #viewChosen() {
     this.#tiles?.choose();
     this.#refreshSettings();
@@ -231,7 +236,7 @@ export class Stage {
     this.#keys.abort();
     stopAsking();
     this.#panels.close();
-    this.#root.hidden = true;
+    this.#root.hidden = find('#invite', HTMLElement).hidden = true;
     document.title = 'Holdfast';
     [this.#call, this.#tiles, this.#share, this.#chat, this.#people, this.#door, this.#gestures] = [null, null, null, null, null, null, null];
     this.#qualities.clear();

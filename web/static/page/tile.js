@@ -38,15 +38,18 @@ export class Tile {
   #pin = make('button', 'pin');
   #more = make('button', 'pin options');
   #painted = '';
+  #ratio = 0;
+  #onShape;
   /** @type {Appearance | null} */
   #appearance = null;
 
   /**
-   * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void, onMenu?: (button: HTMLElement) => void}} options
+   * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void, onMenu?: (button: HTMLElement) => void, onShape?: () => void}} options `onShape`: `ratio` is another one
    */
-  constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked, onMenu = () => {} }) {
+  constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked, onMenu = () => {}, onShape = () => {} }) {
     const { root, video } = this;
     this.#screen = screen;
+    this.#onShape = onShape;
     root.dataset.key = key;
     root.dataset.peer = peer;
     root.classList.toggle('self', self && !screen);
@@ -84,6 +87,11 @@ export class Tile {
     if (sound) this.#sound(sound, onBlocked);
   }
 
+  /** The width of the picture that is shown by its height; 0 where none is. */
+  get ratio() {
+    return this.#ratio;
+  }
+
   /** @param {Box | null} box null: out of sight */
   place(box) {
     const { style } = this.root;
@@ -92,7 +100,8 @@ export class Tile {
     style.setProperty('transform', `translate(${box.x}px, ${box.y}px)`);
     style.setProperty('width', `${box.width}px`);
     style.setProperty('height', `${box.height}px`);
-    this.#face.style.setProperty('font-size', `${Math.max(Math.min(box.height * 0.14, 44), 15)}px`);
+    // In a low tile the face leaves the name its place.
+    this.#face.style.setProperty('font-size', `${Math.min(Math.max(box.height * 0.14, 15), Math.max((box.height - 42) / 3.2, 8), 44)}px`);
     this.root.classList.toggle('small', box.width < 190);
   }
 
@@ -100,12 +109,13 @@ export class Tile {
   paint(appearance) {
     this.#appearance = appearance;
     const floats = document.pictureInPictureElement === this.video;
-    const text = `${JSON.stringify(appearance)}${this.video.videoWidth > 0}${floats}`;
+    const { videoWidth, videoHeight } = this.video;
+    const text = `${JSON.stringify(appearance)}${videoWidth}x${videoHeight}${floats}`;
     if (text === this.#painted) return;
     this.#painted = text;
     const { name, title = name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
     // The last picture stays, dimmed; until the first one the face does.
-    const loading = !appearance.dark && this.video.videoWidth === 0;
+    const loading = !appearance.dark && videoWidth === 0;
     const dark = appearance.dark || problem !== '' || loading || floats; // The browser's own words for it are not the page's.
     this.#who.textContent = title;
     this.#face.textContent = initials(name);
@@ -126,6 +136,10 @@ export class Tile {
     this.#more.ariaLabel = say('person.more', { name: title });
     this.#more.title = say('more');
     this.#pin.title = say(pinned ? 'unpin' : 'pin');
+    const ratio = dark || videoHeight === 0 ? 0 : videoWidth / videoHeight;
+    if (ratio === this.#ratio) return;
+    this.#ratio = ratio;
+    this.#onShape();
   }
 
   /** @param {boolean} speaking */

@@ -3,7 +3,8 @@
 import { readChoices } from './choices.js';
 import { find } from './elements.js';
 import { places } from './hands.js';
-import { arrange, capacity } from './layout.js';
+import { arrange, capacity, duet } from './layout.js';
+import { chosenLayout } from './layouts.js';
 import { Order } from './order.js';
 import { problemOf } from './problem.js';
 import { Spotlight } from './spotlight.js';
@@ -29,7 +30,8 @@ export class Tiles {
   #pager = find('#pager', HTMLElement);
   #order = new Order();
   #spotlight = new Spotlight();
-  #choices = readChoices();
+  #hidesSelf = readChoices().hideSelf;
+  #layout = chosenLayout();
   /** @type {Map<string, Tile>} */
   #tiles = new Map();
   /** @type {Map<string, RosterEntry>} */
@@ -42,6 +44,11 @@ export class Tiles {
   #speaker = '';
   #page = 0;
   #inSight = 1;
+  /**
+   * The key of the tile whose picture's ratio the layout follows.
+   * @type {string}
+   */
+  #shaped = '';
   /**
    * The peers whose pictures arrive and are not decoded, with their codec.
    * @type {ReadonlyMap<string, string>}
@@ -114,8 +121,10 @@ export class Tiles {
 
   /** As the person chose in the settings. */
   choose() {
-    this.#choices = readChoices();
-    if (this.#pinned && this.#hides(this.#pinned)) this.#pinned = '';
+    this.#hidesSelf = readChoices().hideSelf;
+    // What is pinned hides the layout.
+    if (this.#layout !== chosenLayout() || (this.#pinned && this.#hides(this.#pinned))) this.#pinned = '';
+    this.#layout = chosenLayout();
     this.paint();
     this.layOut();
   }
@@ -136,7 +145,7 @@ export class Tiles {
 
   /** @param {string} key oneself, by choice, but not one's screen */
   #hides(key) {
-    return this.#choices.hideSelf && key === this.#call.peer;
+    return this.#hidesSelf && key === this.#call.peer;
   }
 
   /**
@@ -193,36 +202,69 @@ export class Tiles {
     const style = getComputedStyle(this.#grid);
     const gap = Number.parseFloat(style.getPropertyValue('--gap')) || 10;
     const room = find('.room', HTMLElement);
-    const area = { width: room.clientWidth, height: room.clientHeight, gap };
+    room.classList.remove('paged');
+    const area = { width: this.#grid.clientWidth, height: this.#grid.clientHeight, gap };
     if (area.width === 0 || this.#tiles.size === 0) return;
+    const other = this.#other();
+    if (other !== '') {
+      this.#shaped = other;
+      const inSight = [other, this.#call.peer].filter((key) => !this.#hides(key));
+      const boxes = duet({ ...area, ratio: this.#ratioOf(other), rightToLeft: style.direction === 'rtl' });
+      this.#page = 0;
+      this.#inSight = 2;
+      this.#grid.style.setProperty('--inset', `${boxes[1].width}px`);
+      this.#place(inSight, boxes, '');
+      this.#showPager(1);
+      this.#show(inSight, boxes, inSight);
+      return;
+    }
     const large = this.#large();
+    this.#shaped = large;
+    const ratio = this.#ratioOf(large);
     const row = [...this.#tiles.keys()].filter((key) => key.includes('/') && key !== large);
     row.push(...this.#beside(large));
-    let each = this.#fits(area, large);
+    let each = this.#fits({ ...area, ratio }, large);
     const paged = row.length > each;
     room.classList.toggle('paged', paged);
     if (paged) {
       area.height = this.#grid.clientHeight; // The pager has its place.
-      each = this.#fits(area, large);
+      each = this.#fits({ ...area, ratio }, large);
     }
     const pages = Math.max(Math.ceil(row.length / each), 1);
     this.#page = Math.min(this.#page, pages - 1);
     this.#inSight = each;
     const here = row.slice(this.#page * each, (this.#page + 1) * each);
     const inSight = large ? [large, ...here] : here;
-    const boxes = arrange({ ...area, count: inSight.length, large: large !== '' });
-    for (const [key, tile] of this.#tiles) {
-      const at = inSight.indexOf(key);
-      tile.place(at < 0 ? null : boxes[at] ?? null);
-      tile.root.classList.toggle('large', key === large);
-    }
+    const boxes = arrange({ ...area, count: inSight.length, large: large !== '', ratio });
+    this.#place(inSight, boxes, large);
     this.#showPager(pages);
     this.#show(inSight, boxes, row);
   }
 
   /**
+   * @param {string[]} inSight
+   * @param {import('./layout.js').Box[]} boxes
+   * @param {string} large
+   */
+  #place(inSight, boxes, large) {
+    const two = large === '' && this.#other() !== '';
+    this.#grid.classList.toggle('duet', two);
+    for (const [key, tile] of this.#tiles) {
+      const at = inSight.indexOf(key);
+      tile.place(at < 0 ? null : boxes[at] ?? null);
+      tile.root.classList.toggle('large', key === large);
+      tile.root.classList.toggle('inset', two && key === this.#call.peer);
+    }
+  }
+
+  /** @param {string} key */
+  #ratioOf(key) {
+    return this.#tiles.get(key)?.ratio ?? 0;
+  }
+
+  /**
    * Beside the large one, if there is one.
-   * @param {import('./layout.js').Area} area
+   * @param {import('./layout.js').Area & {ratio: number}} area
    * @param {string} large
    */
   #fits(area, large) {
@@ -272,9 +314,15 @@ export class Tiles {
     return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen()?.stream != null : screenShared)).map(({ peer }) => peer);
   }
 
+  /** Returns the other one of a call of two, where nothing else is chosen; else an empty string. */
+  #other() {
+    if (this.#layout === 'even' || this.#pinned || this.#people.size !== 2 || this.#screens().length > 0 || document.fullscreenElement) return '';
+    return this.#order.keys.find((key) => key !== this.#call.peer) ?? '';
+  }
+
   /** The speaker layout decides who is large. */
   #shines() {
-    return this.#choices.layout === 'speaker' && this.#pinned === '' && !this.#screens().some((peer) => peer !== this.#call.peer);
+    return this.#layout === 'speaker' && this.#pinned === '' && this.#other() === '' && !this.#screens().some((peer) => peer !== this.#call.peer);
   }
 
   /** What has the whole screen, else what is pinned, else somebody's screen, else in the speaker layout who speaks, else none. */
@@ -322,6 +370,9 @@ export class Tiles {
       onPin: () => this.#pin(key),
       onMenu: (button) => this.#offer(key, button),
       onBlocked: this.#options.onBlocked,
+      onShape: () => {
+        if (key === this.#shaped) this.layOut();
+      },
     });
     tile.speaker(this.#speaker);
     this.#tiles.set(key, tile);

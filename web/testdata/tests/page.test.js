@@ -1,6 +1,6 @@
 // The page's own reasoning: layout, order, quality, sentences.
 
-import { arrange, bestGrid, capacity } from '/page/layout.js';
+import { arrange, bestGrid, capacity, duet } from '/page/layout.js';
 import { said } from '/page/gestures.js';
 import { handsFirst, places } from '/page/hands.js';
 import { Order } from '/page/order.js';
@@ -79,6 +79,41 @@ test('a large tile has most of the place, and the others stand beside or below i
       apart(boxes, `${count} on ${width}x${height}, one large`);
       for (const box of boxes) ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, `${JSON.stringify(box)} on ${width}x${height}`);
       if (count > 1) ok(boxes[0].width * boxes[0].height > boxes[1].width * boxes[1].height, 'the large one is the largest');
+    }
+  }
+});
+
+test('a large picture has exactly its ratio, and the strip has the rest', () => {
+  for (const [width, height] of screens) {
+    for (const ratio of [16 / 9, 4 / 3, 21 / 9, 9 / 19.5]) {
+      const most = capacity({ width, height, gap: 10, large: true, ratio });
+      for (let count = 1; count <= most; count++) {
+        const where = `${count} on ${width}x${height}, ${ratio}`;
+        const [large, ...others] = arrange({ count, large: true, width, height, gap: 10, ratio });
+        ok(Math.abs(large.width - large.height * ratio) <= Math.max(ratio, 1), `${where}: ${JSON.stringify(large)}`);
+        apart([large, ...others], where);
+        for (const box of [large, ...others]) ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, `${where}: ${JSON.stringify(box)}`);
+        for (const box of others) ok(box.width * box.height < large.width * large.height, `${where}: the large one is the largest`);
+      }
+    }
+  }
+  ok(capacity({ width: 1256, height: 646, gap: 10, large: true, ratio: 16 / 9 }) >= 6, 'a slide and five people need one page');
+  const [slide, tile] = arrange({ count: 6, large: true, width: 374, height: 690, gap: 8, ratio: 16 / 9 });
+  ok(slide.y === 0 && slide.width === 374 && tile.y > slide.height, 'on a phone the strip begins under the slide');
+});
+
+test('of two people the other one is large and oneself a small picture in its corner', () => {
+  for (const [width, height] of screens) {
+    for (const ratio of [0, 16 / 9, 4 / 3, 9 / 16]) {
+      const [other, own] = duet({ width, height, gap: 10, ratio, rightToLeft: false });
+      const where = `${width}x${height}, ${ratio}: ${JSON.stringify([other, own])}`;
+      for (const box of [other, own]) ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, where);
+      ok(own.width * own.height * 4 < other.width * other.height, where);
+      ok(own.x + own.width === width - 10 && own.y + own.height === height - 10, where);
+      const shown = other.width / other.height;
+      if (ratio > 0) ok(shown > ratio * 0.44 && shown < ratio * 1.36, `${where}: too much is cut off`);
+      else equal([other.width, other.height], [width, height], where);
+      equal(duet({ width, height, gap: 10, ratio, rightToLeft: true })[1].x, 10, 'at the other side');
     }
   }
 });

@@ -269,22 +269,16 @@ linted() {
   [[ $(<"$work/lint.status") == 0 && $built == 0 ]]
 }
 
-# compose_valid checks the compose file with every version that is here. The
-# variables have no defaults, because a default secret is none.
+# compose_valid checks the compose file with every version that is here.
 compose_valid() {
-  export HOLDFAST_CLUSTER_KEY=only-for-the-check HOLDFAST_API_KEYS=only:for-the-check
   local ok=0
   if have docker-compose; then docker-compose -f docker-compose.yml config -q || ok=1; fi
   if docker compose version >/dev/null 2>&1; then docker compose -f docker-compose.yml config -q || ok=1; fi
   return $ok
 }
 
-# secrets_required: without the variables the file must be refused.
-secrets_required() {
-  local tool=(docker-compose)
-  have docker-compose || tool=(docker compose)
-  ! env -u HOLDFAST_CLUSTER_KEY -u HOLDFAST_API_KEYS "${tool[@]}" -f docker-compose.yml config -q 2>/dev/null
-}
+# no_secrets: the keys are in files, because a default secret is none.
+no_secrets() { ! grep -E 'HOLDFAST_(CLUSTER_KEY|API_KEYS):' docker-compose.yml; }
 
 install_tools
 if [[ ${1:-} == install ]]; then # Only that; fails when something is missing still.
@@ -372,7 +366,7 @@ check "webhooks and LiveKit's library" go -C lab/webhook test -count=1 -timeout 
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid
-  check "docker-compose.yml has no default secrets" secrets_required
+  check "docker-compose.yml has no default secrets" no_secrets
 else
   missing "docker-compose.yml is valid" "docker-compose"
 fi

@@ -69,7 +69,9 @@ func Find(ctx context.Context, project string) (*Cluster, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.access = accessIn(d.Config.Env)
+			if c.access, err = d.access(); err != nil {
+				return nil, fmt.Errorf("read the API keys of %s: %w", one.service(), err)
+			}
 		case devcluster.RoleStore, devcluster.RoleSentinel, devcluster.RoleSFU:
 		}
 	}
@@ -112,15 +114,22 @@ func pageOf(front container) string {
 	return ""
 }
 
-func accessIn(env []string) devcluster.Access {
-	for _, pair := range env {
-		if keys, ok := strings.CutPrefix(pair, "HOLDFAST_API_KEYS="); ok {
-			first, _, _ := strings.Cut(keys, ",")
+// access is the first API key of a signaling node, from the host's side of the mounted file.
+func (d details) access() (devcluster.Access, error) {
+	for _, pair := range d.Config.Env {
+		file, ok := strings.CutPrefix(pair, "HOLDFAST_API_KEYS_FILE=")
+		for _, mount := range d.Mounts {
+			inside, mounted := strings.CutPrefix(file, mount.Destination+"/")
+			if !ok || !mounted {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(mount.Source, inside))
+			first, _, _ := strings.Cut(string(text), "\n")
 			key, secret, _ := strings.Cut(first, ":")
-			return devcluster.Access{Key: key, Secret: secret}
+			return devcluster.Access{Key: key, Secret: secret}, err
 		}
 	}
-	return devcluster.Access{}
+	return devcluster.Access{}, nil
 }
 
 // Status lists the containers. One that is paused runs, as a process that is stopped does.

@@ -3,9 +3,11 @@ package docker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeEngine has one container of each role, and hears orders.
 type fakeEngine struct {
+	// keys is the host's directory of API keys.
+	keys string
+
 	mu     sync.Mutex // guards the fields below
 	states map[string]string
 	ips    map[string]string // by service; none: cut off
@@ -40,7 +45,8 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/containers/json":
 		_ = json.NewEncoder(w).Encode(f.list())
 	case what == "json":
-		_, _ = w.Write([]byte(`{"Config":{"Env":["A=b","HOLDFAST_API_KEYS=app:secret,other:x"]},"State":{"Health":{"Status":"healthy"}}}`))
+		_, _ = fmt.Fprintf(w, `{"Config":{"Env":["A=b","HOLDFAST_API_KEYS_FILE=/keys/api/keys"]},"State":{"Health":{"Status":"healthy"}},
+			"Mounts":[{"Source":"/nowhere","Destination":"/data"},{"Source":%q,"Destination":"/keys/api"}]}`, f.keys)
 	case id == "sfu-2":
 		http.Error(w, `{"message":"no"}`, http.StatusConflict)
 	default:
@@ -81,6 +87,10 @@ func found(t *testing.T) (*fakeEngine, *Cluster) {
 	fake := &fakeEngine{
 		states: map[string]string{"sfu-1": "running", "sfu-2": "exited", "signaling-1": "running", "redis": "running", "front": "running"},
 		ips:    map[string]string{"sfu-1": "10.0.0.3", "redis": "10.0.0.2"},
+		keys:   t.TempDir(),
+	}
+	if err := os.WriteFile(filepath.Join(fake.keys, "keys"), []byte("app:secret\nother:x\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	socket := filepath.Join(t.TempDir(), "engine")
 	lis, err := net.Listen("unix", socket)

@@ -122,6 +122,7 @@ func (e *engine) containers(ctx context.Context, project string) ([]container, e
 // details are what the list does not have.
 type details struct {
 	Config struct{ Env []string }
+	Mounts []struct{ Source, Destination string }
 	State  struct {
 		Health *struct{ Status string }
 	}

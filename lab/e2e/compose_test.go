@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,10 @@ type composed struct {
 	env     []string
 	access  devcluster.Access
 	page    string
+	// binary is that of the image.
+	binary string
+	// keys is the directory of both kinds of keys.
+	keys string
 }
 
 // run returns what the command said.
@@ -119,20 +124,19 @@ func startComposed(t *testing.T) *composed {
 	address := port.Addr().String()
 	port.Close()
 	c := &composed{t: t, project: fmt.Sprint("holdfast-test-", os.Getpid()), page: "http://" + address + "/"}
-	c.access = devcluster.Access{Key: "app", Secret: strings.Repeat("only-for-the-test", 2)}
+	c.binary, c.keys = filepath.Join(t.TempDir(), "holdfast"), t.TempDir()
 	holdfast, redis := c.project+":holdfast", c.project+":redis"
 	c.env = []string{
 		"HOLDFAST_IMAGE=" + holdfast, "HOLDFAST_REDIS_IMAGE=" + redis, "HOLDFAST_PAGE=" + address,
-		"HOLDFAST_CLUSTER_KEY=" + strings.Repeat("only-for-the-test", 2), "HOLDFAST_API_KEYS=" + c.access.Key + ":" + c.access.Secret,
-		"CGO_ENABLED=0",
+		"HOLDFAST_KEYS=" + c.keys, fmt.Sprintf("HOLDFAST_USER=%d:%d", os.Getuid(), os.Getgid()), "CGO_ENABLED=0",
 	}
-	binary := filepath.Join(t.TempDir(), "holdfast")
-	c.run("../..", "go", "build", "-tags", "node", "-ldflags", "-s -w", "-o", binary, ".")
+	c.run("../..", "go", "build", "-tags", "node", "-ldflags", "-s -w", "-o", c.binary, ".")
+	c.newKeys(c.keys)
 	scratch, err := filepath.Abs("../../Dockerfile.scratch")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.image(holdfast, scratch, map[string]string{"holdfast": binary, "LICENSE": "../../LICENSE", "NOTICE": "../../NOTICE"})
+	c.image(holdfast, scratch, map[string]string{"holdfast": c.binary, "LICENSE": "../../LICENSE", "NOTICE": "../../NOTICE"})
 	server, err := filepath.EvalSymlinks(tool.Find(t, "redis-server"))
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +177,68 @@ func startComposed(t *testing.T) *composed {
 	return c
 }
 
+// newKeys makes both kinds of keys as the README says, and has access by the API key. Root gives them to the containers' user.
+func (c *composed) newKeys(dir string) {
+	c.t.Helper()
+	files := map[string][]string{"cluster/key": nil, "api/keys": {"--api", "app"}}
+	for file, kind := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+			c.t.Fatal(err)
+		}
+		c.run(dir, c.binary, slices.Concat([]string{"keys", "new"}, kind, []string{file})...)
+	}
+	if os.Getuid() == 0 {
+		c.env = slices.DeleteFunc(c.env, func(pair string) bool { return strings.HasPrefix(pair, "HOLDFAST_USER=") })
+		c.run(dir, "chown", "-R", "65534:65534", ".")
+		c.run(dir, "chmod", "755", ".")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "api/keys"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	key, secret, _ := strings.Cut(strings.TrimSpace(string(text)), ":")
+	c.access = devcluster.Access{Key: key, Secret: secret}
+}
+
+// rotates replaces the cluster key under the call as docs/KEYS.md says, a step when all five nodes have done the one before.
+func (c *composed) rotates() {
+	c.t.Helper()
+	file := filepath.Join(c.keys, "cluster/key")
+	for i, step := range []string{"new", "use", "drop"} {
+		c.run("", c.binary, "keys", step, file)
+		eventually(c.t, time.Minute, "every node has the keys of step "+step, func() error {
+			if n := strings.Count(c.compose("logs", "--no-color"), "keys replaced"); n < 5*(i+1) {
+				return fmt.Errorf("%w: %d times in the logs", errStates, n)
+			}
+			return nil
+		})
+	}
+}
+
+// refusesAWrongKey replaces a service's container by one with other keys. It is never ready, and says why, so that an upgrade stops there.
+func (c *composed) refusesAWrongKey(service string) {
+	c.t.Helper()
+	env, access, wrong := c.env, c.access, c.t.TempDir()
+	c.newKeys(wrong)
+	c.env, c.access = append(slices.Clone(env), "HOLDFAST_KEYS="+wrong), access
+	c.compose("up", "-d", "--no-deps", service)
+	c.env = env
+	eventually(c.t, time.Minute, "the node warns", func() error {
+		if said := c.compose("logs", "--no-color", service); !strings.Contains(said, "no other node is reached") {
+			return fmt.Errorf("%w: %s", errStates, tail(said, 3))
+		}
+		return nil
+	})
+	id := strings.TrimSpace(c.compose("ps", "-q", service))
+	if state := strings.TrimSpace(c.run("", "docker", "inspect", "-f", "{{.State.Health.Status}}", id)); state == "healthy" {
+		c.t.Errorf("with a wrong key %s is called healthy", service)
+	}
+	said := c.run("", "docker", "inspect", "-f", "{{range .State.Health.Log}}{{.ExitCode}} {{.Output}}{{end}}", id)
+	if !strings.Contains(said, "no other node has been met") {
+		c.t.Errorf("with a wrong key the health of %s says %s", service, said)
+	}
+}
+
 // joins opens a link as an application hands it out, and presses the button.
 func (c *composed) joins(room, who string) *participant {
 	c.t.Helper()
@@ -202,7 +268,7 @@ func (c *composed) joins(room, who string) *participant {
 }
 
 // docker-compose.yml runs as it is: two people see each other in Chromium, the container of their media node is killed, and they
-// see each other again on the same connections. Then the next one is stopped: it drains, its process ends with 0, and the call goes on. It is parallel to nothing: it changes the host's networks.
+// see each other again on the same connections. The killed one comes back with a wrong key, which is found, and then with the right one; the cluster key is replaced under the call. Then the next one is stopped: it drains, its process ends with 0, and the call goes on. It is parallel to nothing: it changes the host's networks.
 func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment says
 	needChromium(t, 3)
 	c := startComposed(t)
@@ -224,8 +290,10 @@ func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment say
 		}
 	}
 	allDecodeAll(t, time.Minute, people)
+	c.refusesAWrongKey(node)
 	c.asInReadme("up", "-d") // the killed one
 	c.healthy()
+	c.rotates()
 	node = people[0].mustStats(t).Node
 	began := time.Now()
 	c.asInReadme("stop", node)

@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"balancer", "signaling"},
 	{"signaling/rest"},
 	{"signaling/hub", "signaling/moderation", "signaling/door"},
-	{"signaling/translate", "signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "signaling/endings", "signaling/gaps", "signaling/operator", "signaling/reply", "web"},
+	{"signaling/translate", "signaling/sfulink", "signaling/nodelink", "signaling/relay", "signaling/mediacheck", "signaling/endings", "signaling/gaps", "signaling/replica", "signaling/operator", "signaling/reply", "web"},
 	{"signaling/access", "signaling/limits"},
 	{"signaling/fault"},
 	{"signaling/wire"},

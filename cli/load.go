@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -124,6 +125,12 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
 	wanted := devcluster.Defaults()
 	wanted.Binary = self
+	if usual, err := strconv.Atoi(node.Defaults()["room_people"]); err == nil && c.Peers > usual {
+		wanted.NodeEnv = map[string][]string{}
+		for i := range wanted.SFU {
+			wanted.NodeEnv[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_ROOM_PEOPLE=%d", c.Peers)}
+		}
+	}
 	return devcluster.Start(ctx, wanted)
 }
 

@@ -698,10 +698,11 @@ type Attach struct {
 	KnowsScreenAudio  bool    `protobuf:"varint,15,opt,name=knows_screen_audio,json=knowsScreenAudio,proto3" json:"knows_screen_audio,omitempty"`      // the signaling node can tell of SOURCE_SCREEN_AUDIO; to an older one its slots are empty
 	// Attach only a peer that is in the room, or expected there; refuse any other with
 	// REFUSAL_NOT_HERE and change nothing. For a client whose place nobody could ask the store for.
-	OnlyIfHere    bool   `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
-	Signaling     string `protobuf:"bytes,17,opt,name=signaling,proto3" json:"signaling,omitempty"` // the node that attaches the peer, for operators
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	OnlyIfHere         bool   `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
+	Signaling          string `protobuf:"bytes,17,opt,name=signaling,proto3" json:"signaling,omitempty"`                                                // the node that attaches the peer, for operators
+	KnowsRosterChanges bool   `protobuf:"varint,18,opt,name=knows_roster_changes,json=knowsRosterChanges,proto3" json:"knows_roster_changes,omitempty"` // the signaling node takes roster_changes; an older one is told each change by itself
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Attach) Reset() {
@@ -851,6 +852,13 @@ func (x *Attach) GetSignaling() string {
 		return x.Signaling
 	}
 	return ""
+}
+
+func (x *Attach) GetKnowsRosterChanges() bool {
+	if x != nil {
+		return x.KnowsRosterChanges
+	}
+	return false
 }
 
 // Egress is headroom.Egress.
@@ -1787,6 +1795,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Reactions
 	//	*PeerEvent_Settled
 	//	*PeerEvent_Limited
+	//	*PeerEvent_RosterChanges
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -2015,6 +2024,15 @@ func (x *PeerEvent) GetLimited() *Limited {
 	return nil
 }
 
+func (x *PeerEvent) GetRosterChanges() []byte {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_RosterChanges); ok {
+			return x.RosterChanges
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -2104,6 +2122,12 @@ type PeerEvent_Limited struct {
 	Limited *Limited `protobuf:"bytes,22,opt,name=limited,proto3,oneof"` // whether pictures of the room are held back, when that changes
 }
 
+type PeerEvent_RosterChanges struct {
+	// RosterChanges, encoded once for everybody in the room; seq is that of the last of them. A
+	// large room gathers changes for a while.
+	RosterChanges []byte `protobuf:"bytes,23,opt,name=roster_changes,json=rosterChanges,proto3,oneof"`
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -2146,6 +2170,8 @@ func (*PeerEvent_Settled) isPeerEvent_Event() {}
 
 func (*PeerEvent_Limited) isPeerEvent_Event() {}
 
+func (*PeerEvent_RosterChanges) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
 type Attached struct {
@@ -2161,8 +2187,11 @@ type Attached struct {
 	Limited           bool                   `protobuf:"varint,9,opt,name=limited,proto3" json:"limited,omitempty"`                                                  // as of Limited
 	TakesScreenAudio  bool                   `protobuf:"varint,10,opt,name=takes_screen_audio,json=takesScreenAudio,proto3" json:"takes_screen_audio,omitempty"`     // SOURCE_SCREEN_AUDIO is published here; an older node takes it for the microphone
 	WasHere           bool                   `protobuf:"varint,11,opt,name=was_here,json=wasHere,proto3" json:"was_here,omitempty"`                                  // the peer was in the room, or expected there; an older node does not say it
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Names the room as this process opened it. Streams with the same run and seq have the same
+	// roster. 0: an older node, or the peer is hidden and sees a roster of its own.
+	Run           uint64 `protobuf:"fixed64,12,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
@@ -2270,6 +2299,13 @@ func (x *Attached) GetWasHere() bool {
 		return x.WasHere
 	}
 	return false
+}
+
+func (x *Attached) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 // Limited says that pictures are smaller, or not sent, because the node is near its ceiling.
@@ -2875,6 +2911,51 @@ func (*RosterChange_Updated) isRosterChange_Change() {}
 
 func (*RosterChange_Left) isRosterChange_Change() {}
 
+// RosterChanges has at most one change for each peer, in the order in which they were made.
+type RosterChanges struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*RosterChange        `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RosterChanges) Reset() {
+	*x = RosterChanges{}
+	mi := &file_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RosterChanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RosterChanges) ProtoMessage() {}
+
+func (x *RosterChanges) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RosterChanges.ProtoReflect.Descriptor instead.
+func (*RosterChanges) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RosterChanges) GetChanges() []*RosterChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 type Speakers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Speakers      []*Speaker             `protobuf:"bytes,1,rep,name=speakers,proto3" json:"speakers,omitempty"` // loudest first
@@ -2884,7 +2965,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +2977,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +2990,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2929,7 +3010,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3022,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3035,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2980,7 +3061,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +3073,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +3086,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -3031,7 +3112,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3124,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3137,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Chat) GetPeer() string {
@@ -3113,7 +3194,7 @@ type Silenced struct {
 
 func (x *Silenced) Reset() {
 	*x = Silenced{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3125,7 +3206,7 @@ func (x *Silenced) String() string {
 func (*Silenced) ProtoMessage() {}
 
 func (x *Silenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3138,7 +3219,7 @@ func (x *Silenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
 func (*Silenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Silenced) GetSource() Source {
@@ -3166,7 +3247,7 @@ type UnmuteAsked struct {
 
 func (x *UnmuteAsked) Reset() {
 	*x = UnmuteAsked{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3178,7 +3259,7 @@ func (x *UnmuteAsked) String() string {
 func (*UnmuteAsked) ProtoMessage() {}
 
 func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3191,7 +3272,7 @@ func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
 func (*UnmuteAsked) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UnmuteAsked) GetSource() Source {
@@ -3219,7 +3300,7 @@ type Reactions struct {
 
 func (x *Reactions) Reset() {
 	*x = Reactions{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3312,7 @@ func (x *Reactions) String() string {
 func (*Reactions) ProtoMessage() {}
 
 func (x *Reactions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3325,7 @@ func (x *Reactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
 func (*Reactions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Reactions) GetReactions() []*Reaction {
@@ -3264,7 +3345,7 @@ type Reaction struct {
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3357,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3370,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Reaction) GetPeer() string {
@@ -3318,7 +3399,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3411,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3424,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -3371,7 +3452,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3464,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3477,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -3430,7 +3511,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3442,7 +3523,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3455,7 +3536,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 type Closed struct {
@@ -3467,7 +3548,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3479,7 +3560,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3492,7 +3573,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Closed) GetReason() string {
@@ -3513,7 +3594,7 @@ type ReachRequest struct {
 
 func (x *ReachRequest) Reset() {
 	*x = ReachRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3606,7 @@ func (x *ReachRequest) String() string {
 func (*ReachRequest) ProtoMessage() {}
 
 func (x *ReachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3619,7 @@ func (x *ReachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachRequest.ProtoReflect.Descriptor instead.
 func (*ReachRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReachRequest) GetSignaling() string {
@@ -3574,7 +3655,7 @@ type ReachReply struct {
 
 func (x *ReachReply) Reset() {
 	*x = ReachReply{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3667,7 @@ func (x *ReachReply) String() string {
 func (*ReachReply) ProtoMessage() {}
 
 func (x *ReachReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3680,7 @@ func (x *ReachReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachReply.ProtoReflect.Descriptor instead.
 func (*ReachReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReachReply) GetBoot() string {
@@ -3641,7 +3722,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3653,7 +3734,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3666,7 +3747,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchRequest) GetSignalingNode() string {
@@ -3704,7 +3785,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3716,7 +3797,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3729,7 +3810,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Heartbeat) GetNode() string {
@@ -3785,7 +3866,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3797,7 +3878,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3810,7 +3891,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3845,7 +3926,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +3938,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +3951,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3913,7 +3994,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3925,7 +4006,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3938,7 +4019,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -4025,7 +4106,7 @@ type RoomSize struct {
 
 func (x *RoomSize) Reset() {
 	*x = RoomSize{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4118,7 @@ func (x *RoomSize) String() string {
 func (*RoomSize) ProtoMessage() {}
 
 func (x *RoomSize) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4131,7 @@ func (x *RoomSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomSize.ProtoReflect.Descriptor instead.
 func (*RoomSize) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RoomSize) GetPeople() uint32 {
@@ -4107,7 +4188,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4119,7 +4200,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4132,7 +4213,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -4221,7 +4302,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4314,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4327,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -4307,7 +4388,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4400,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4413,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SlotState) GetMid() string {
@@ -4460,7 +4541,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4472,7 +4553,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4485,7 +4566,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4584,7 +4665,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4596,7 +4677,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4609,7 +4690,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4642,7 +4723,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4654,7 +4735,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4667,7 +4748,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4688,7 +4769,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4700,7 +4781,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4713,7 +4794,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4748,7 +4829,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +4841,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +4854,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4806,7 +4887,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +4899,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +4912,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4853,7 +4934,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4865,7 +4946,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4878,7 +4959,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -4923,7 +5004,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4935,7 +5016,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4948,7 +5029,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -5002,7 +5083,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5095,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5108,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -5050,7 +5131,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +5143,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5075,7 +5156,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -5126,7 +5207,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5138,7 +5219,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5151,7 +5232,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{64}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -5192,7 +5273,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +5285,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +5298,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{65}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -5251,7 +5332,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5263,7 +5344,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5276,7 +5357,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{66}
+	return file_control_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -5338,7 +5419,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +5431,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +5444,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{67}
+	return file_control_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -5407,7 +5488,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\xbf\x05\n" +
+	"\amessage\"\xf1\x05\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -5432,7 +5513,8 @@ const file_control_proto_rawDesc = "" +
 	"\x12knows_screen_audio\x18\x0f \x01(\bR\x10knowsScreenAudio\x12 \n" +
 	"\fonly_if_here\x18\x10 \x01(\bR\n" +
 	"onlyIfHere\x12\x1c\n" +
-	"\tsignaling\x18\x11 \x01(\tR\tsignaling\"^\n" +
+	"\tsignaling\x18\x11 \x01(\tR\tsignaling\x120\n" +
+	"\x14knows_roster_changes\x18\x12 \x01(\bR\x12knowsRosterChanges\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
 	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\x9e\x03\n" +
@@ -5494,7 +5576,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05React\x12\x14\n" +
 	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x82\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xab\n" +
 	"\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
@@ -5518,9 +5600,10 @@ const file_control_proto_rawDesc = "" +
 	"\funmute_asked\x18\x13 \x01(\v2 .holdfast.control.v1.UnmuteAskedH\x00R\vunmuteAsked\x12>\n" +
 	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x128\n" +
 	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x128\n" +
-	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x125\n" +
+	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x12'\n" +
+	"\x0eroster_changes\x18\x17 \x01(\fH\x00R\rrosterChanges\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xb4\x03\n" +
+	"\x05event\"\xc6\x03\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -5533,7 +5616,8 @@ const file_control_proto_rawDesc = "" +
 	"\alimited\x18\t \x01(\bR\alimited\x12,\n" +
 	"\x12takes_screen_audio\x18\n" +
 	" \x01(\bR\x10takesScreenAudio\x12\x19\n" +
-	"\bwas_here\x18\v \x01(\bR\awasHere\"#\n" +
+	"\bwas_here\x18\v \x01(\bR\awasHere\x12\x10\n" +
+	"\x03run\x18\f \x01(\x06R\x03run\"#\n" +
 	"\aLimited\x12\x18\n" +
 	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
@@ -5570,7 +5654,9 @@ const file_control_proto_rawDesc = "" +
 	"\x06joined\x18\x01 \x01(\v2\x19.holdfast.control.v1.PeerH\x00R\x06joined\x125\n" +
 	"\aupdated\x18\x02 \x01(\v2\x19.holdfast.control.v1.PeerH\x00R\aupdated\x12\x14\n" +
 	"\x04left\x18\x03 \x01(\tH\x00R\x04leftB\b\n" +
-	"\x06change\"D\n" +
+	"\x06change\"L\n" +
+	"\rRosterChanges\x12;\n" +
+	"\achanges\x18\x01 \x03(\v2!.holdfast.control.v1.RosterChangeR\achanges\"D\n" +
 	"\bSpeakers\x128\n" +
 	"\bspeakers\x18\x01 \x03(\v2\x1c.holdfast.control.v1.SpeakerR\bspeakers\"3\n" +
 	"\aSpeaker\x12\x12\n" +
@@ -5838,7 +5924,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -5876,43 +5962,44 @@ var file_control_proto_goTypes = []any{
 	(*Lack)(nil),            // 33: holdfast.control.v1.Lack
 	(*Roster)(nil),          // 34: holdfast.control.v1.Roster
 	(*RosterChange)(nil),    // 35: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),        // 36: holdfast.control.v1.Speakers
-	(*Speaker)(nil),         // 37: holdfast.control.v1.Speaker
-	(*Transport)(nil),       // 38: holdfast.control.v1.Transport
-	(*Chat)(nil),            // 39: holdfast.control.v1.Chat
-	(*Silenced)(nil),        // 40: holdfast.control.v1.Silenced
-	(*UnmuteAsked)(nil),     // 41: holdfast.control.v1.UnmuteAsked
-	(*Reactions)(nil),       // 42: holdfast.control.v1.Reactions
-	(*Reaction)(nil),        // 43: holdfast.control.v1.Reaction
-	(*Reoffer)(nil),         // 44: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 45: holdfast.control.v1.Fenced
-	(*Settled)(nil),         // 46: holdfast.control.v1.Settled
-	(*Closed)(nil),          // 47: holdfast.control.v1.Closed
-	(*ReachRequest)(nil),    // 48: holdfast.control.v1.ReachRequest
-	(*ReachReply)(nil),      // 49: holdfast.control.v1.ReachReply
-	(*WatchRequest)(nil),    // 50: holdfast.control.v1.WatchRequest
-	(*Heartbeat)(nil),       // 51: holdfast.control.v1.Heartbeat
-	(*RoomsRequest)(nil),    // 52: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 53: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 54: holdfast.control.v1.HeldRoom
-	(*RoomSize)(nil),        // 55: holdfast.control.v1.RoomSize
-	(*HeldPeer)(nil),        // 56: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 57: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 58: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 59: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 60: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 61: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 62: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 63: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 64: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 65: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 66: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 67: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 68: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 69: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 70: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 71: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 72: holdfast.control.v1.ModerateReply
+	(*RosterChanges)(nil),   // 36: holdfast.control.v1.RosterChanges
+	(*Speakers)(nil),        // 37: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 38: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 39: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 40: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 41: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 42: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 43: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 44: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 45: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 46: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 47: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 48: holdfast.control.v1.Closed
+	(*ReachRequest)(nil),    // 49: holdfast.control.v1.ReachRequest
+	(*ReachReply)(nil),      // 50: holdfast.control.v1.ReachReply
+	(*WatchRequest)(nil),    // 51: holdfast.control.v1.WatchRequest
+	(*Heartbeat)(nil),       // 52: holdfast.control.v1.Heartbeat
+	(*RoomsRequest)(nil),    // 53: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 54: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 55: holdfast.control.v1.HeldRoom
+	(*RoomSize)(nil),        // 56: holdfast.control.v1.RoomSize
+	(*HeldPeer)(nil),        // 57: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 58: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 59: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 60: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 61: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 62: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 63: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 64: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 65: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 66: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 67: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 68: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 69: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 70: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 71: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 72: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 73: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -5948,17 +6035,17 @@ var file_control_proto_depIdxs = []int32{
 	32, // 30: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
 	34, // 31: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
 	35, // 32: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	36, // 33: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	38, // 34: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	45, // 35: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	47, // 36: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	39, // 37: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	44, // 38: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	37, // 33: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	39, // 34: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	46, // 35: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	48, // 36: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	40, // 37: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	45, // 38: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
 	27, // 39: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	40, // 40: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	41, // 41: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	42, // 42: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	46, // 43: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	41, // 40: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	42, // 41: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	43, // 42: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	47, // 43: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
 	26, // 44: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
 	9,  // 45: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
 	10, // 46: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
@@ -5974,54 +6061,55 @@ var file_control_proto_depIdxs = []int32{
 	10, // 56: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
 	10, // 57: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
 	10, // 58: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	37, // 59: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 60: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 61: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 62: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	43, // 63: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 64: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	6,  // 65: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	54, // 66: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 67: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	56, // 68: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	55, // 69: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
-	9,  // 70: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
-	57, // 71: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	58, // 72: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	59, // 73: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	60, // 74: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 75: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 76: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 77: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 78: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 79: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 80: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 81: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 82: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	50, // 83: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	52, // 84: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	61, // 85: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	63, // 86: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	69, // 87: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	71, // 88: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	65, // 89: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	67, // 90: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	48, // 91: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	24, // 92: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	51, // 93: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	53, // 94: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	62, // 95: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	64, // 96: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	70, // 97: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	72, // 98: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	66, // 99: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	68, // 100: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	49, // 101: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	92, // [92:102] is the sub-list for method output_type
-	82, // [82:92] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	35, // 59: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
+	38, // 60: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 61: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 62: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 63: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	44, // 64: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 65: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	6,  // 66: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	55, // 67: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 68: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	57, // 69: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	56, // 70: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
+	9,  // 71: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
+	58, // 72: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	59, // 73: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	60, // 74: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	61, // 75: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 76: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 77: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 78: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 79: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 80: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 81: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 82: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 83: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	51, // 84: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	53, // 85: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	62, // 86: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	64, // 87: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	70, // 88: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	72, // 89: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	66, // 90: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	68, // 91: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	49, // 92: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	24, // 93: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	52, // 94: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	54, // 95: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	63, // 96: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	65, // 97: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	71, // 98: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	73, // 99: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	67, // 100: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	69, // 101: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	50, // 102: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	93, // [93:103] is the sub-list for method output_type
+	83, // [83:93] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -6062,6 +6150,7 @@ func file_control_proto_init() {
 		(*PeerEvent_Reactions)(nil),
 		(*PeerEvent_Settled)(nil),
 		(*PeerEvent_Limited)(nil),
+		(*PeerEvent_RosterChanges)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
 	file_control_proto_msgTypes[30].OneofWrappers = []any{
@@ -6075,7 +6164,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   68,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

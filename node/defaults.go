@@ -22,6 +22,7 @@ func Defaults() map[string]string {
 		"egress_packets":      strconv.FormatUint(media.CeilingPacketsPerSecond, 10),
 		"media_drain_timeout": short(media.DrainTimeout),
 		"media_tcp":           media.MediaTCP,
+		"room_people":         strconv.Itoa(media.Limits.PeersPerRoom),
 		"events_keep":         short(redisstore.DefaultEventsLife),
 		"events_max":          strconv.Itoa(redisstore.DefaultEventsKept),
 		"max_connections":     strconv.Itoa(front.MaxConnections),

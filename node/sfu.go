@@ -46,6 +46,7 @@ type SFUConfig struct {
 	MediaSTUN        []string      `name:"media-stun" placeholder:"HOST:PORT" help:"Instead of --media-advertise: STUN servers that are asked at the start which address the media port has outside. The NAT must keep the port."`
 	EgressBits       uint64        `default:"${egress_bits}" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64        `default:"${egress_packets}" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+	RoomPeople       int           `default:"${room_people}" help:"How many people a room may have. Their media counts against the ceilings of egress all the same."`
 	EgressBatch      bool          `default:"${egress_batch}" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
 	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
 	DrainTimeout     time.Duration `default:"${media_drain_timeout}" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
@@ -73,6 +74,7 @@ func (c *SFUConfig) plan() (sfuPlan, error) {
 	cfg.MediaTCP = c.MediaTCP
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
+	cfg.Limits.PeersPerRoom = c.RoomPeople
 	cfg.EgressBatch, cfg.DrainTimeout = c.EgressBatch, c.DrainTimeout
 	var slackFault error
 	if c.TimerSlack <= 0 || c.TimerSlack > maxTimerSlack {

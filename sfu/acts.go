@@ -16,8 +16,8 @@ func (r *room) chat(p *peer, say *control.Say) {
 	if line == nil {
 		return
 	}
+	r.sendAll(chatEvent(line))
 	for _, other := range r.peers {
-		r.send(other, chatEvent(line))
 		if other.outbox != nil {
 			other.chatSent = line.GetSeq()
 		}
@@ -114,10 +114,7 @@ func (r *room) react(p *peer, emoji string) {
 }
 
 func (r *room) tellReactions() {
-	event := r.reactions.take(time.Now())
-	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Event: event.GetEvent()})
-	}
+	r.sendAll(r.reactions.take(time.Now()))
 }
 
 const muteEvery = 200 * time.Millisecond
@@ -184,7 +181,7 @@ func (r *room) tell(p *peer) {
 
 const (
 	askUnmuteEvery = 10 * time.Second
-	// More changes are told as one roster, or a large room's outboxes would overflow.
+	// An older signaling node is told more changes as one roster, or the outboxes of a large room would overflow.
 	manyChanges = 16
 )
 
@@ -206,13 +203,7 @@ func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply
 		}
 	}
 	r.log.Info("people moderated", "act", m.GetAct().String(), "by", m.GetByPeer(), "peers", len(reply.GetDone()), "changed", len(changed))
-	if len(changed) > manyChanges {
-		r.tellRoster(changed)
-		return
-	}
-	for _, p := range changed {
-		r.tell(p)
-	}
+	r.tellMany(changed)
 }
 
 // judge does a moderator's act on a hand or a grant, and reports whether that changed the entry.
@@ -263,18 +254,24 @@ func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
 	return true
 }
 
-func (r *room) tellRoster(changed []*peer) {
+// tellMany tells everybody of several changed entries at once. Nobody of them is hidden.
+func (r *room) tellMany(changed []*peer) {
+	if len(changed) <= manyChanges {
+		for _, p := range changed {
+			r.tell(p)
+		}
+		return
+	}
 	for _, p := range changed {
 		p.told, p.toldAt = p.entry, time.Now()
+		r.version.seq++
+		r.changes.add(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
 	}
-	r.version.seq++
-	shown := &control.Roster{Peers: r.peers.shownTo(nil)}
+	r.tellChanges()
 	for _, p := range r.peers {
-		roster := shown
-		if p.entry.GetHidden() {
-			roster = &control.Roster{Peers: r.peers.shownTo(p)}
+		if !p.knowsRosterChanges {
+			r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_Roster{Roster: &control.Roster{Peers: r.peers.shownTo(p)}}})
 		}
-		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_Roster{Roster: roster}})
 	}
 }
 

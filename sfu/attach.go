@@ -74,6 +74,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.generation, p.signaling = a.request.GetGeneration(), a.request.GetSignaling()
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources, p.knowsScreenAudio = a.request.GetSources(), a.request.GetKnowsScreenAudio()
+	p.knowsRosterChanges = a.request.GetKnowsRosterChanges()
 	// Only now it is known what the peer may publish.
 	r.note(p)
 	r.expect(a.request.GetExpected())
@@ -86,6 +87,9 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	digest := a.request.GetKnownRoster()
 	if attached.RosterKnown = digest != 0 && digest == r.version.digestFor(p, r.peers); !attached.RosterKnown {
 		attached.Roster = r.peers.shownTo(p)
+	}
+	if !p.entry.GetHidden() {
+		attached.Run = r.runID
 	}
 	if resumed {
 		attached.Slots = slotsFor(p, r.media.Table(p.id))
@@ -262,9 +266,7 @@ func (r *room) settle() {
 		return
 	}
 	r.arrival = settled
-	for _, p := range r.peers {
-		r.send(p, settledEvent())
-	}
+	r.sendAll(settledEvent())
 }
 
 func settledEvent() *control.PeerEvent {

@@ -53,6 +53,9 @@ type Config struct {
 	Metrics *metrics.Media
 }
 
+// MostPeersPerRoom bounds Limits.PeersPerRoom.
+const MostPeersPerRoom = 5000
+
 // Limits bound a node, a room and a peer.
 type Limits struct {
 	Rooms        int
@@ -82,7 +85,7 @@ func DefaultConfig() Config {
 		DrainTimeout: 20 * time.Second,
 		Limits: Limits{
 			Rooms:        5000,
-			PeersPerRoom: 300,
+			PeersPerRoom: 1000,
 			// 49 pictures fit a page of 7 by 7, and 15 slots are left for sound.
 			SlotsPerPeer: 64,
 			// A client's socket takes messages of at most 256 KiB.
@@ -122,5 +125,6 @@ func (c Config) Validate() error {
 	} {
 		fault(limit <= 0, "limit of %s is %d, want a positive number", name, limit)
 	}
+	fault(c.Limits.PeersPerRoom > MostPeersPerRoom, "--room-people %d: give 1 to %d", c.Limits.PeersPerRoom, MostPeersPerRoom)
 	return errors.Join(faults...)
 }

@@ -41,6 +41,8 @@ type peer struct {
 	canSubscribe     bool
 	sources          uint32
 	knowsScreenAudio bool
+	// knowsRosterChanges says that the signaling node takes several changes of the roster in one event.
+	knowsRosterChanges bool
 
 	// outbox is nil while the peer has no signaling node. Then it is forgotten at deadline.
 	outbox   *outbox

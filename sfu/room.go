@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,8 @@ type room struct {
 	// load belongs to the node, and says itself who may use which part of it.
 	load *roomLoad
 
+	// runID names the room as it was opened here, for signaling nodes; never 0.
+	runID uint64
 	// turn counts the connections so far.
 	turn atomic.Uint32
 	// current is written by the loop alone.
@@ -60,6 +63,7 @@ type room struct {
 
 	peers   peerMap
 	version rosterVersion
+	changes rosterChanges
 	// left has those who left in the first grace time, so that nobody expects them back.
 	left       map[forward.PeerID]bool
 	moderation moderation
@@ -86,7 +90,7 @@ type room struct {
 func newRoom(n *Node, a attachment, now time.Time) *room {
 	people := n.cfg.Limits.PeersPerRoom
 	r := &room{
-		taskLoop: newTaskLoop(), id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
+		taskLoop: newTaskLoop(), id: a.room, node: n, runID: max(rand.Uint64(), 1), log: n.log.With("room", string(a.room)), news: newMediaNews(),
 		book: n.rosters.Open(a.room, a.pin), load: newRoomLoad(n, a, now),
 		peers: peerMap{}, left: map[forward.PeerID]bool{}, moderation: newModeration(), lines: newChatLog(people), reactions: newReactions(people),
 		emptySince: now,
@@ -251,10 +255,7 @@ func (r *room) tellSpeakersSoon() {
 }
 
 func (r *room) tellSpeakers() {
-	message := r.speakers.take(time.Now())
-	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: message}})
-	}
+	r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: r.speakers.take(time.Now())}})
 }
 
 // tellPath tells a peer's signaling node what the path carries, if that has changed much.
@@ -266,9 +267,20 @@ func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
 }
 
-// send queues an event for the peer's signaling node. One that does not read loses the peer.
-func (r *room) send(p *peer, event *control.PeerEvent) {
-	if p.outbox == nil || p.outbox.send(r.event(event)) {
+// send tells a peer's signaling node of an event.
+func (r *room) send(p *peer, event *control.PeerEvent) { r.queue(p, r.event(event)) }
+
+// sendAll tells everybody's signaling node of the same event.
+func (r *room) sendAll(event *control.PeerEvent) {
+	event = r.event(event)
+	for _, p := range r.peers {
+		r.queue(p, event)
+	}
+}
+
+// queue is send for an event that has its fence, and that others may be reading already. A signaling node that does not read loses the peer.
+func (r *room) queue(p *peer, event *control.PeerEvent) {
+	if p.outbox == nil || p.outbox.send(event) {
 		return
 	}
 	r.log.Warn("signaling node does not read a peer's events: stream ended", "peer", string(p.id), "events", outboxEvents)
@@ -356,9 +368,7 @@ func (r *room) transportChanged(p *peer, c *connection.Connection, state control
 func (r *room) tellLimited(limited bool) bool {
 	return r.tryPost(func() {
 		r.limited = limited
-		for _, p := range r.peers {
-			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
-		}
+		r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
 	})
 }
 
@@ -367,9 +377,7 @@ func (r *room) tellEgress(sent headroom.Egress) bool {
 	message := control.EgressProto(sent)
 	return r.tryPost(func() {
 		r.egress = message
-		for _, p := range r.peers {
-			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
-		}
+		r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
 	})
 }
 
@@ -479,19 +487,6 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 func (r *room) count() {
 	r.peerCount.Store(int64(r.peers.present()))
 	r.connected.Store(int64(r.peers.connected()))
-}
-
-// announce tells everybody of a change of the roster. Of a hidden peer only the peer itself is told.
-func (r *room) announce(p *peer, change *control.RosterChange) {
-	r.note(p)
-	if p.entry.GetHidden() {
-		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
-		return
-	}
-	r.version.seq++
-	for _, p := range r.peers {
-		r.send(p, &control.PeerEvent{Seq: r.version.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
-	}
 }
 
 // note has the store know who is in the room. A peer is in the room also in the grace time, and while it is expected.

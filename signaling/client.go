@@ -93,7 +93,7 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 		s.mail.received(m)
 		return nil
 	case *wire.SendMessage:
-		s.mail.submit(s.who, s.person(), s.known.roster, m)
+		s.mail.submit(s.who, s.person(), s.known.roster.Peers(), m)
 		return nil
 	case *wire.Hand, *wire.React:
 		return s.express(m)

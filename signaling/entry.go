@@ -56,9 +56,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	switch m := first.(type) {
 	case *wire.Join:
 		s.who, err = s.server.admit(m)
-		s.line.wanted = m.Wait
+		s.line.wanted, s.takesRosterChanges = m.Wait, m.RosterChanges
 	case *wire.Resume:
-		attempt = m.Attempt
+		attempt, s.takesRosterChanges = m.Attempt, m.RosterChanges
 		s.who, err = s.server.readmit(m)
 		s.resumes, s.line.resumes = true, true
 	case *wire.Connect:
@@ -120,7 +120,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	}
 	failpoint.Hit("open.after")
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
-	s.setRoster(link.Attached.GetRoster())
+	s.beginRoster()
 	s.setEgress(link.Attached.GetEgress())
 	s.known.slots, s.known.path = link.Attached.GetSlots(), link.Attached.GetPathBitsPerSecond()
 	s.known.offered = link.Attached.GetResumed()
@@ -161,7 +161,7 @@ func (s *session) greet(resumed bool) error {
 	}
 	if resumed {
 		s.socket.send(&wire.Resumed{
-			Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster),
+			Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster.Peers()),
 			Slots: translate.Slots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
 			Silenced: s.known.heedSilenced(s.who.Peer), ICEServers: s.server.config.iceServers(s.who),
 		})
@@ -169,7 +169,7 @@ func (s *session) greet(resumed bool) error {
 	}
 	s.socket.send(&wire.Joined{
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
-		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster),
+		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster.Peers()),
 		ICEServers:  s.server.config.iceServers(s.who),
 		Permissions: permissionsOf(s.who),
 	})

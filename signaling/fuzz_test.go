@@ -18,12 +18,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // loneServer is a signaling node that only routes, and a token for its whole REST API.
-func loneServer(f *testing.F) (s *Server, token string) {
+func loneServer(f testing.TB) (s *Server, token string) {
 	f.Helper()
 	keys, err := access.ParseKeyring(apiKey + ":" + apiSecret)
 	if err != nil {
@@ -136,10 +137,10 @@ func FuzzEvents(f *testing.F) {
 				return
 			}
 			if attached := event.GetAttached(); attached != nil {
-				told.setRoster(attached.GetRoster())
+				told.setRoster(replica.Of(attached.GetRoster()))
 				told.setEgress(attached.GetEgress())
 				told.known.slots = attached.GetSlots()
-				k.send(&wire.Roster{Roster: translate.Roster(told.known.roster), Epoch: 1})
+				k.send(&wire.Roster{Roster: translate.Roster(attached.GetRoster()), Epoch: 1})
 				_ = told.opening(told.pin)
 			}
 			told.tell(t.Context(), &event)

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
@@ -37,16 +38,15 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen), ScreenAudio: s.known.shares(wire.SourceScreenAudio),
-			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.known.of(s.who.Peer).GetGrantJudgedUnixMs(),
-			HandRaisedUnixMs: s.known.of(s.who.Peer).GetHandRaisedUnixMs(), Silenced: s.known.stillSilenced(s.who.Peer),
+			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.known.roster.Peer(s.who.Peer).GetGrantJudgedUnixMs(),
+			HandRaisedUnixMs: s.known.roster.Peer(s.who.Peer).GetHandRaisedUnixMs(), Silenced: s.known.stillSilenced(s.who.Peer),
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
 		Expect: s.expect(), Path: s.known.path,
 	}
-	if len(s.known.roster) == 0 {
+	if o.Known = s.known.roster.Digest(); o.Known == 0 {
 		return o
 	}
-	o.Known = control.RosterDigest(s.known.roster)
 	if !s.server.hub.Introduced(s.who.Room, p) {
 		o.Expected = s.known.expected()
 	}
@@ -239,16 +239,17 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.known.slots = e.Slots.GetSlots()
 		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
-		before := s.known.of(s.who.Peer).GetModerator()
-		s.setRoster(e.Roster.GetPeers())
-		s.socket.send(&wire.Roster{Roster: translate.Roster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
+		before := s.known.roster.Peer(s.who.Peer).GetModerator()
+		s.setRoster(replica.Of(e.Roster.GetPeers()))
+		s.socket.send(&wire.Roster{Roster: translate.Roster(e.Roster.GetPeers()), Epoch: epoch, Seq: event.GetSeq()})
 		s.followGrant(before)
 	case *control.PeerEvent_RosterChange:
-		before := s.known.of(s.who.Peer).GetModerator()
-		s.known.change(e.RosterChange)
-		s.setRoster(s.known.roster)
+		before := s.known.roster.Peer(s.who.Peer).GetModerator()
+		s.setRoster(s.known.roster.Change(e.RosterChange))
 		s.socket.send(translate.RosterChange(e.RosterChange, epoch, event.GetSeq()))
 		s.followGrant(before)
+	case *control.PeerEvent_RosterChanges:
+		s.rosterChanged(e.RosterChanges, event.GetSeq())
 	case *control.PeerEvent_Silenced:
 		s.silenced(translate.Source(e.Silenced.GetSource()), e.Silenced.GetBy())
 	case *control.PeerEvent_UnmuteAsked:

@@ -69,7 +69,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		how.removed = ok && refused.Code == control.Refusal_REFUSAL_REMOVED
 		return how, done
 	}
-	alive, moderated := r.link.Attached.GetResumed(), s.known.of(s.who.Peer).GetModerator()
+	alive, moderated := r.link.Attached.GetResumed(), s.known.roster.Peer(s.who.Peer).GetModerator()
 	s.link = r.link
 	if s.told != s.pin.Boot { // else the same process, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
@@ -78,10 +78,12 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	s.server.hub.Introduce(s.who.Room, r.link.Pin)
 	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
-		if !samePeople(s.known.roster, roster) {
+		if !samePeople(s.known.roster.Peers(), roster) {
 			s.socket.send(&wire.Roster{Roster: translate.Roster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
 		}
-		s.setRoster(roster)
+		s.beginRoster()
+	} else {
+		s.known.run = s.server.rosters.Run(r.link.Attached.GetRun())
 	}
 	s.setEgress(r.link.Attached.GetEgress())
 	s.known.path = r.link.Attached.GetPathBitsPerSecond()
@@ -124,7 +126,7 @@ func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(translate.Mute(source, muted))
 	}
-	if own := s.known.of(s.who.Peer); own != nil && own.GetName() != s.who.Name {
+	if own := s.known.roster.Peer(s.who.Peer); own != nil && own.GetName() != s.who.Name {
 		s.say(translate.Rename(s.who.Name))
 	}
 	if s.known.hand != nil {

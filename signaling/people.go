@@ -1,20 +1,18 @@
 package signaling
 
 import (
-	"slices"
-
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
+	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-const maxExpected = 1000
-
 // memory is what a session can tell a new node, bounded by the limits of messages.
 type memory struct {
-	roster     []*control.Peer
+	roster     *replica.Roster
+	run        *replica.Run // nil: not told
 	egress     *control.Egress
 	limited    bool   // as told to the client
 	path       uint64 // bits per second, from a media node; 0: unlimited
@@ -27,8 +25,8 @@ type memory struct {
 	offered    bool // under this pin
 }
 
-func (s *session) setRoster(peers []*control.Peer) {
-	s.known.roster = peers
+func (s *session) setRoster(roster *replica.Roster) {
+	s.known.roster = roster
 	room := s.expect()
 	s.seat.load.Store(&room)
 }
@@ -52,11 +50,8 @@ func (s *session) setLimited(limited bool) {
 
 // expect is the room as known: people with what they have on, expected ones with everything, measured egress.
 func (s *session) expect() headroom.Room {
-	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
-	for _, p := range s.known.roster {
-		room.Cameras += ones(!p.GetVideoMuted(), p.GetScreenShared())
-		room.Microphones += ones(!p.GetAudioMuted(), p.GetScreenAudio())
-	}
+	room := headroom.Room{People: len(s.known.roster.Peers()), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
+	room.Cameras, room.Microphones = s.known.roster.On()
 	room = room.AtLeast(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	if s.known.egress != nil {
 		room.Measured, room.Sent = true, s.known.egress.Value()
@@ -64,45 +59,14 @@ func (s *session) expect() headroom.Room {
 	return room
 }
 
-func ones(facts ...bool) (n int) {
-	for _, fact := range facts {
-		if fact {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *memory) change(c *control.RosterChange) {
-	switch {
-	case c.GetJoined() != nil:
-		m.put(c.GetJoined())
-	case c.GetUpdated() != nil:
-		m.put(c.GetUpdated())
-	default:
-		m.roster = slices.DeleteFunc(m.roster, func(p *control.Peer) bool { return p.GetId() == c.GetLeft() })
-	}
-}
-
-func (m *memory) put(p *control.Peer) {
-	for i, old := range m.roster {
-		if old.GetId() == p.GetId() {
-			m.roster[i] = p
-			return
-		}
-	}
-	m.roster = append(m.roster, p)
-}
-
 func (m *memory) expected() []*control.Peer {
-	list := make([]*control.Peer, 0, min(len(m.roster), maxExpected))
-	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
-		if p.GetHidden() { // oneself: told to nobody
-			continue
+	visible := make([]*control.Peer, 0, len(m.roster.Peers()))
+	for _, p := range m.roster.Peers() {
+		if !p.GetHidden() { // oneself: told to nobody
+			visible = append(visible, p)
 		}
-		list = append(list, p)
 	}
-	return list
+	return control.Expected(visible)
 }
 
 func (m *memory) shares(source wire.Source) bool {
@@ -158,19 +122,9 @@ func permissionsOf(who access.Session) wire.Permissions {
 
 // The room's node decides a session's grant, and what a moderator muted. Resume tokens and `repeat` follow it.
 
-// of is the roster's row of a peer, or nil.
-func (m *memory) of(peer string) *control.Peer {
-	for _, p := range m.roster {
-		if p.GetId() == peer {
-			return p
-		}
-	}
-	return nil
-}
-
 // followGrant tells the client of a changed grant.
 func (s *session) followGrant(before bool) {
-	now := s.known.of(s.who.Peer).GetModerator()
+	now := s.known.roster.Peer(s.who.Peer).GetModerator()
 	if now == before || now == s.who.CanModerate {
 		return
 	}
@@ -194,7 +148,7 @@ func (s *session) silenced(source wire.Source, by string) {
 
 // heedSilenced is what a moderator muted without a link, unless the client unmuted it since.
 func (m *memory) heedSilenced(peer string) (sources []wire.Source) {
-	for _, source := range sourcesOf(m.of(peer).GetSilenced()) {
+	for _, source := range sourcesOf(m.roster.Peer(peer).GetSilenced()) {
 		if !m.muted[source] && !m.unsaid[source] {
 			m.mute(source, true)
 			sources = append(sources, source)
@@ -205,7 +159,7 @@ func (m *memory) heedSilenced(peer string) (sources []wire.Source) {
 
 // stillSilenced leaves out what the client has unmuted.
 func (m *memory) stillSilenced(peer string) (set uint32) {
-	for _, source := range sourcesOf(m.of(peer).GetSilenced()) {
+	for _, source := range sourcesOf(m.roster.Peer(peer).GetSilenced()) {
 		if m.muted[source] {
 			set |= uint32(bitOf(source))
 		}

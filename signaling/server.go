@@ -52,6 +52,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
 	"github.com/holdfast-rtc/holdfast/signaling/moderation"
 	"github.com/holdfast-rtc/holdfast/signaling/operator"
+	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/rest"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -154,6 +155,7 @@ type Server struct {
 	// around wraps the handler of all requests. Tests set it.
 	around func(http.Handler) http.Handler
 
+	rosters      *replica.Rosters
 	pending      *connlimit.Limiter
 	loads        operator.History
 	limits       *limits.Limits
@@ -208,6 +210,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.proxies()}),
 		limits:       limits.New(config.Limits),
 		upgraded:     make(chan *session),
+		rosters:      replica.New(),
 		gaps:         gaps.New(config.Node, parts.Recorder),
 		endings:      endings.New(endings.Deps{Store: parts.Store, Keys: parts.Keys, Panics: guard, Log: log}),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),

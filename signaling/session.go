@@ -37,6 +37,8 @@ type session struct {
 	admitted   bool
 	resumes    bool
 	unreserved bool
+	// takesRosterChanges says that the client knows wire.RosterChanges.
+	takesRosterChanges bool
 
 	// What others post to the loop. over ends a connection test; renew asks for new ICE servers.
 	reached  chan reached

@@ -99,11 +99,23 @@ func (k *socket) admit() {
 
 // A full queue cuts the client off.
 func (k *socket) send(m wire.Message) {
+	if frame := k.encode(m); frame != nil {
+		k.queue(frame)
+	}
+}
+
+// encode returns nil for what cannot be encoded.
+func (k *socket) encode(m wire.Message) []byte {
 	frame, err := wire.Encode(m)
 	if err != nil {
 		k.log.Error("message not encoded", "type", wire.TypeOf(m), "error", err)
-		return
+		return nil
 	}
+	return frame
+}
+
+// queue is send for an encoded message, which others may be sending, too.
+func (k *socket) queue(frame []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {

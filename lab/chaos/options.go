@@ -47,9 +47,9 @@ type Options struct {
 const (
 	maxTrials   = 1000
 	maxRooms    = 200
-	maxPeers    = 300 // a media node's limit
-	maxCameras  = 12  // shown at once
-	maxPeople   = 400
+	maxPeers    = 1000 // what a media node takes by default
+	maxCameras  = 12   // shown at once
+	maxPeople   = 1200
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
 	maxPercent  = 50

@@ -40,8 +40,8 @@ type Options struct {
 // One process is one machine's worth of people.
 const (
 	maxRooms     = 1000
-	maxPeers     = 300 // a media node's limit
-	maxPeople    = 2000
+	maxPeers     = 3000 // a media node takes --room-people
+	maxPeople    = 3000
 	maxJoinRate  = 1000
 	minJoinRate  = 0.1
 	maxDuration  = time.Hour

@@ -126,7 +126,7 @@ func (p *Peer) unread(kind wire.Type) bool {
 	switch kind {
 	case "speakers", "chat":
 		return true
-	case "roster", "peer-joined", "peer-updated", "peer-left":
+	case "roster", "roster-changes", "peer-joined", "peer-updated", "peer-left":
 		return p.opts.Stack.video != VideoSimulcast
 	default:
 		return false
@@ -139,10 +139,10 @@ func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	}
 	if p.resume == "" {
 		p.attempt = 1
-		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait})
+		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait, RosterChanges: true})
 	}
 	p.attempt++
-	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})
+	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch, RosterChanges: true})
 }
 
 // leave says goodbye and waits up to leaveLimit for the server to close.

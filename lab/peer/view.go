@@ -25,14 +25,23 @@ func (a *audience) heard(message wire.Message, self wire.PeerID) (changed bool) 
 	case *wire.Roster:
 		a.set(m.Roster, self)
 	case *wire.PeerJoined:
-		if m.Peer.Peer != self && !slices.Contains(*a, m.Peer.Peer) {
-			*a = append(*a, m.Peer.Peer)
+		a.add(m.Peer.Peer, self)
+	case *wire.RosterChanges:
+		*a = slices.DeleteFunc(*a, func(id wire.PeerID) bool { return slices.Contains(m.Left, id) })
+		for _, entry := range m.Entries {
+			a.add(entry.Peer, self)
 		}
 	case *wire.PeerLeft:
 		*a = slices.DeleteFunc(*a, func(id wire.PeerID) bool { return id == m.Peer })
 	default:
 	}
 	return !slices.Equal(before, *a)
+}
+
+func (a *audience) add(id, self wire.PeerID) {
+	if id != self && !slices.Contains(*a, id) {
+		*a = append(*a, id)
+	}
 }
 
 func (a *audience) set(roster []wire.Peer, self wire.PeerID) {

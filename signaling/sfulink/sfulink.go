@@ -106,7 +106,7 @@ func (o Opening) message() *control.PeerMessage {
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
-		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor, KnowsScreenAudio: true, OnlyIfHere: o.OnlyIfHere,
+		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor, KnowsScreenAudio: true, KnowsRosterChanges: true, OnlyIfHere: o.OnlyIfHere,
 		Signaling: string(o.Signaling),
 	}}}
 }

@@ -225,3 +225,19 @@ func RosterChange(c *control.RosterChange, epoch, seq uint64) wire.Message {
 		return &wire.PeerLeft{Peer: wire.PeerID(c.GetLeft()), Epoch: epoch, Seq: seq}
 	}
 }
+
+// RosterChanges translates changes of different peers.
+func RosterChanges(changes []*control.RosterChange, epoch, seq uint64) *wire.RosterChanges {
+	m := &wire.RosterChanges{Epoch: epoch, Seq: seq}
+	for _, c := range changes {
+		switch {
+		case c.GetJoined() != nil:
+			m.Entries = append(m.Entries, Peer(c.GetJoined()))
+		case c.GetUpdated() != nil:
+			m.Entries = append(m.Entries, Peer(c.GetUpdated()))
+		default:
+			m.Left = append(m.Left, wire.PeerID(c.GetLeft()))
+		}
+	}
+	return m
+}

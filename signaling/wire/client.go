@@ -9,6 +9,8 @@ type Join struct {
 	// Name is used if the token has none.
 	Name string `json:"name,omitempty"`
 	Wait bool   `json:"wait,omitempty"`
+	// RosterChanges says that the client takes RosterChanges.
+	RosterChanges bool `json:"rosterChanges,omitempty"`
 }
 
 // Resume continues a session on a new socket.
@@ -18,6 +20,8 @@ type Resume struct {
 	Attempt uint64 `json:"attempt"`
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
+	// RosterChanges says that the client takes RosterChanges.
+	RosterChanges bool `json:"rosterChanges,omitempty"`
 }
 
 // Offer is an SDP offer.

@@ -84,6 +84,14 @@ type PeerLeft struct {
 	Seq   uint64 `json:"seq"`
 }
 
+// RosterChanges are several changes of the roster, of different peers. Entries join or replace, Left leave.
+type RosterChanges struct {
+	Entries List[Peer]   `json:"entries"`
+	Left    List[PeerID] `json:"left"`
+	Epoch   uint64       `json:"epoch"`
+	Seq     uint64       `json:"seq"`
+}
+
 // Roster replaces the whole roster.
 type Roster struct {
 	Roster List[Peer] `json:"roster"`
@@ -267,6 +275,7 @@ func (*Slots) kind() Type              { return "slots" }
 func (*PeerJoined) kind() Type         { return "peer-joined" }
 func (*PeerUpdated) kind() Type        { return "peer-updated" }
 func (*PeerLeft) kind() Type           { return "peer-left" }
+func (*RosterChanges) kind() Type      { return "roster-changes" }
 func (*Roster) kind() Type             { return "roster" }
 func (*Speakers) kind() Type           { return "speakers" }
 func (*Chat) kind() Type               { return "chat" }

@@ -359,6 +359,13 @@ export class Call extends EventTarget {
           emit(this, 'roster', { roster: this.roster });
         }
         break;
+      case 'roster-changes':
+        if (this.#roster.apply(message)) {
+          for (const peer of message.left) this.#forget(peer);
+          for (const entry of message.entries) this.#noteMuted(entry);
+          emit(this, 'roster', { roster: this.roster });
+        }
+        break;
       default:
         if (message.type === 'restart') this.#own.renew('screen-audio');
         if (this.#media) tellMedia(this.#media, message);

@@ -27,8 +27,8 @@ export const VERSION = 1;
 
 // Client to server.
 
-/** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean}} Join */
-/** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number}} Resume */
+/** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean, rosterChanges?: boolean}} Join */
+/** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number, rosterChanges?: boolean}} Resume */
 /** @typedef {{mid: string, ssrc: number, rtxSsrc: number}} UnusedSlot rtxSsrc is 0 without retransmission */
 /** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[]}} Offer */
 /** @typedef {{type: 'view', wants: Want[]}} View */
@@ -74,6 +74,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'slots', slots: Slot[], lacks: Lack[], epoch: number}} Slots */
 /** @typedef {{type: 'peer-joined' | 'peer-updated', peer: RosterEntry, epoch: number, seq: number}} PeerChanged */
 /** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */
+/** @typedef {{type: 'roster-changes', entries: RosterEntry[], left: string[], epoch: number, seq: number}} RosterChanges of different peers */
 /** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
 /** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
@@ -101,7 +102,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -115,6 +116,7 @@ const required = {
   'peer-joined': { peer: 'object', epoch: 'number', seq: 'number' },
   'peer-updated': { peer: 'object', epoch: 'number', seq: 'number' },
   'peer-left': { peer: 'string', epoch: 'number', seq: 'number' },
+  'roster-changes': { epoch: 'number', seq: 'number' },
   'roster': { epoch: 'number', seq: 'number' },
   'speakers': { epoch: 'number' },
   'chat': { peer: 'string', name: 'string', text: 'string', at: 'number', epoch: 'number' },
@@ -143,6 +145,7 @@ const listFields = {
   'resumed': ['roster', 'slots'],
   'ice-servers': ['iceServers'],
   'slots': ['slots', 'lacks'],
+  'roster-changes': ['entries', 'left'],
   'roster': ['roster'],
   'speakers': ['speakers'],
   'reactions': ['reactions'],

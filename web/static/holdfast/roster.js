@@ -1,7 +1,7 @@
 // The roster: the people in the room, as the server told it. Pure.
 
 /** @typedef {import('./protocol.js').RosterEntry} RosterEntry */
-/** @typedef {import('./protocol.js').PeerChanged | import('./protocol.js').PeerLeft} Change */
+/** @typedef {import('./protocol.js').PeerChanged | import('./protocol.js').PeerLeft | import('./protocol.js').RosterChanges} Change */
 
 export class Roster {
   /** @type {Map<string, RosterEntry>} */
@@ -33,7 +33,7 @@ export class Roster {
   }
 
   /**
-   * Applies a change. Returns false, and changes nothing, when the roster has the change already.
+   * Applies one change, or several. Returns false, and changes nothing, when the roster has them already.
    * @param {Change} change
    */
   apply(change) {
@@ -41,7 +41,10 @@ export class Roster {
     this.#epoch = change.epoch;
     this.#seq = change.seq;
     if (change.type === 'peer-left') this.#entries.delete(change.peer);
-    else this.#entries.set(change.peer.peer, change.peer);
+    else if (change.type === 'roster-changes') {
+      for (const peer of change.left) this.#entries.delete(peer);
+      for (const entry of change.entries) this.#entries.set(entry.peer, entry);
+    } else this.#entries.set(change.peer.peer, change.peer);
     return true;
   }
 }

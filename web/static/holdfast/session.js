@@ -137,7 +137,7 @@ export class Session extends EventTarget {
     if (this.#resume !== '') {
       const { epoch, seq } = this.#cursor();
       this.#attempt++;
-      this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq });
+      this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq, rosterChanges: true });
       return;
     }
     const { token, room, name, wait } = this.#options;
@@ -155,7 +155,7 @@ export class Session extends EventTarget {
     if (opening !== this.#openings || this.#state === 'ended') return; // Another socket has opened meanwhile, and has asked.
     this.#attempt = 1;
     this.#token = text;
-    this.#socket.send({ type: 'join', token: text, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
+    this.#socket.send({ type: 'join', token: text, rosterChanges: true, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
   }
 
   #onLost() {

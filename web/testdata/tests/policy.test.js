@@ -127,6 +127,9 @@ test('a roster takes each change once and in order', () => {
   ok(roster.apply({ type: 'peer-left', peer: 'a', epoch: 6, seq: 1 }), 'a new epoch counts anew');
   equal([roster.entries.map(({ peer }) => peer), roster.cursor], [['b', 'c'], { epoch: 6, seq: 1 }]);
   equal(roster.replace({ roster: [person('c')], epoch: 6, seq: 2 }), ['b']);
+  ok(roster.apply({ type: 'roster-changes', entries: [person('d'), person('e')], left: ['c'], epoch: 6, seq: 5 }), 'several');
+  ok(!roster.apply({ type: 'roster-changes', entries: [], left: ['d'], epoch: 6, seq: 5 }), 'several seen before');
+  equal([roster.entries.map(({ peer }) => peer), roster.cursor], [['d', 'e'], { epoch: 6, seq: 5 }]);
 });
 
 test('page parameters are bounded', () => {

@@ -1,0 +1,75 @@
+package signaling
+
+import (
+	"slices"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/replica"
+	"github.com/holdfast-rtc/holdfast/signaling/translate"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// A client that knows no wire.RosterChanges is told more changes as one roster.
+const changesByOne = 16
+
+// beginRoster takes the roster with which the link began.
+func (s *session) beginRoster() {
+	attached := s.link.Attached
+	s.known.run = s.server.rosters.Run(attached.GetRun())
+	s.setRoster(s.known.run.Begin(s.link.Seq, attached.GetRoster()))
+}
+
+// rosterChanged takes encoded control.RosterChanges up to a number.
+func (s *session) rosterChanged(encoded []byte, seq uint64) {
+	told, err := s.known.run.Change(s.known.roster, seq, encoded)
+	if err != nil {
+		s.log.Warn("a media node's changes of the roster cannot be read: attaching again", "node", s.pin.Node, "error", err)
+		s.link.Close()
+		return
+	}
+	former := s.known.roster
+	s.setRoster(told.Roster)
+	if seq <= s.link.Seq { // the client was told of all of them when the link began
+		return
+	}
+	key := rosterFrames{epoch: s.pin.Fence.Epoch, many: s.takesRosterChanges}
+	for _, frame := range told.Frames(key, func() [][]byte { return s.encodeChanges(told) }) {
+		s.socket.queue(frame)
+	}
+	own := func(c *control.RosterChange) bool {
+		return c.GetUpdated().GetId() == s.who.Peer || c.GetJoined().GetId() == s.who.Peer
+	}
+	if slices.ContainsFunc(told.Changes, own) {
+		s.followGrant(former.Peer(s.who.Peer).GetModerator())
+	}
+}
+
+// rosterFrames is what the frames of changes depend on.
+type rosterFrames struct {
+	epoch uint64
+	many  bool
+}
+
+// encodeChanges numbers the changes one by one for a client that takes them so. A number may be higher than that of the change, but not
+// higher than that of a later one: a client that has the number has the change.
+func (s *session) encodeChanges(told *replica.Told) [][]byte {
+	epoch, count := s.pin.Fence.Epoch, len(told.Changes)
+	var messages []wire.Message
+	switch {
+	case count > 1 && s.takesRosterChanges:
+		messages = append(messages, translate.RosterChanges(told.Changes, epoch, told.Seq))
+	case count > changesByOne:
+		messages = append(messages, &wire.Roster{Roster: translate.Roster(told.Roster.Peers()), Epoch: epoch, Seq: told.Seq})
+	default:
+		for i, change := range told.Changes {
+			messages = append(messages, translate.RosterChange(change, epoch, told.Seq-uint64(count-1-i)))
+		}
+	}
+	frames := make([][]byte, 0, len(messages))
+	for _, m := range messages {
+		if frame := s.socket.encode(m); frame != nil {
+			frames = append(frames, frame)
+		}
+	}
+	return frames
+}

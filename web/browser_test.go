@@ -23,14 +23,21 @@ type result struct {
 	Error string `json:"error"`
 }
 
-// site serves the library as it is embedded, the browser tests, and the
-// golden messages of the signaling package.
+// site serves the library as it is embedded, the browser tests, the golden messages of the signaling package, and the configuration
+// of a cluster with invitations, to a browser with the cookie without-invite of one without.
 func site(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(web.Static()))
 	mux.Handle("/tests/", http.StripPrefix("/tests/", http.FileServerFS(os.DirFS("testdata/tests"))))
 	mux.Handle("/golden/", http.StripPrefix("/golden/", http.FileServerFS(os.DirFS("../signaling/wire/testdata"))))
+	mux.HandleFunc("/api/v1/config", func(w http.ResponseWriter, r *http.Request) {
+		config := `{"dev":false,"protocol":1,"invite":"https://app.example.org/join/{room}"}`
+		if _, err := r.Cookie("without-invite"); err == nil {
+			config = `{"dev":false,"protocol":1}`
+		}
+		_, _ = w.Write([]byte(config))
+	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server

@@ -65,6 +65,7 @@ func TestEncryptedCall(t *testing.T) {
 				p.decodesNothingOf(t, sender)
 			}
 		}
+		mallory.sees(t, "what to do without a key", `[...document.querySelectorAll('.notice')].some((one) => /^You cannot hear or see .*Alan/.test(one.textContent) && one.textContent.includes('no key'))`)
 		ada.sees(t, "that Mallory does not encrypt", heldText(mallory)+`.startsWith('Not shown: not encrypted')`)
 		ada.decodesNothingOf(t, mallory)
 	}

@@ -10,7 +10,8 @@ const EVERY_MS = 2000;
 /**
  * @param {Call} call
  * @param {(peer: string) => boolean} shows whether somebody's picture is in sight
- * @param {(self: Quality, peers: Map<string, Quality | null>, undecoded: Map<string, string>) => void} tell `undecoded`: of whose pictures nothing is decoded, and their codec, if it is known
+ * @param {(self: Quality, peers: Map<string, Quality | null>, undecoded: Map<string, string>, unheard: Set<string>) => void} tell `undecoded`: of whose pictures nothing is decoded, and
+ *   their codec, if it is known; `unheard`: of whose sound nothing is played although it comes
  */
 export function watchHealth(call, shows, tell) {
   /** @type {Map<string, any>} */
@@ -25,6 +26,8 @@ export function watchHealth(call, shows, tell) {
     const peers = new Map();
     /** @type {Map<string, string>} */
     const undecoded = new Map();
+    /** @type {Set<string>} */
+    const unheard = new Set();
     for (const { peer, audioMuted, videoMuted } of call.roster) {
       if (peer === call.peer) continue;
       const received = [...after].filter(([key, slot]) => slot.peer === peer && ['microphone', 'camera'].includes(slot.source) && before.has(key)).map(([key, slot]) => {
@@ -32,6 +35,7 @@ export function watchHealth(call, shows, tell) {
         const packets = difference(slot.packetsReceived, since.packetsReceived);
         const unread = slot.kind === 'video' && !videoMuted && slot.framesDecoded === 0 && packets > 0;
         if (unread && since.packetsReceived > 0) undecoded.set(peer, slot.codec ?? '');
+        if (!audioMuted && slot.source === 'microphone' && packets > 0 && isConcealed(slot, since)) unheard.add(peer);
         // What this browser cannot show is no fault of anybody's connection.
         const lacked = unread || call.lacks.some((lack) => lack.peer === peer && lack.source === slot.source);
         return {
@@ -49,10 +53,20 @@ export function watchHealth(call, shows, tell) {
     at = now;
     const held = !call.limited && call.slots.some(({ paused }) => paused);
     const own = ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] });
-    tell(own, fair(own, peers), undecoded);
+    tell(own, fair(own, peers), undecoded, unheard);
   };
   const timer = setInterval(look, EVERY_MS);
   call.addEventListener('left', () => clearInterval(timer), { once: true });
+}
+
+/**
+ * Whether all that was played since the last look stands in for sound that could not be decoded.
+ * @param {{concealedSamples?: number, totalSamplesReceived?: number}} now
+ * @param {{concealedSamples?: number, totalSamplesReceived?: number}} before
+ */
+function isConcealed(now, before) {
+  const played = difference(now.totalSamplesReceived, before.totalSamplesReceived);
+  return played > 0 && difference(now.concealedSamples, before.concealedSamples) >= played;
 }
 
 /**

@@ -55,7 +55,7 @@ export class Lobby {
     });
     this.#retry.addEventListener('click', () => devices.retry());
     this.#encrypt.checked = encrypt;
-    find('#encrypt-choice', HTMLElement).hidden = !mayEncrypt;
+    this.offerEncryption(mayEncrypt);
     find('#stop-waiting', HTMLButtonElement).addEventListener('click', () => this.#stop());
     find('#rejoin', HTMLButtonElement).addEventListener('click', () => this.#form.requestSubmit());
     find('#elsewhere', HTMLButtonElement).addEventListener('click', () => {
@@ -85,6 +85,11 @@ export class Lobby {
   /** @param {string} room */
   set room(room) {
     if (!this.#room.readOnly) this.#room.value = room;
+  }
+
+  /** @param {boolean} offered whether a key could reach somebody */
+  offerEncryption(offered) {
+    find('#encrypt-choice', HTMLElement).hidden = !offered;
   }
 
   get encrypts() {

@@ -28,7 +28,7 @@ if (linkToken !== '') find('#to-check', HTMLAnchorElement).hash = new URLSearchP
 const devices = new Devices(parameters, link);
 const ringing = new Ringing();
 const lobby = new Lobby(devices, {
-  name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: keys.has(linkRoom), mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
+  name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: keys.has(linkRoom), mayEncrypt: linkKey !== '', onJoin: join, onCancel: cancel,
   onName: (name) => call || reachable.open(name),
 });
 const reachable = new Reachable(ringing, { token: linkToken, message: link.message }, (message) => missed(missedMessage(message)));
@@ -67,6 +67,8 @@ async function start() {
   if (joins) callParts().catch(() => {}); // join says so
   await loaded();
   lobby.preview();
+  // A key that no link carries reaches nobody.
+  if (canEncrypt && linkKey === '') invitationTemplate().then((template) => lobby.offerEncryption(template !== ''));
   if (!joins) reachable.open(name);
   await devices.open();
   callParts().catch(() => {});

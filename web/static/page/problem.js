@@ -33,7 +33,7 @@ export function problemOf(call, encryption, undecoded, { peer, audioMuted, video
 }
 
 /** @param {string} codec */
-function decodes(codec) {
+export function decodes(codec) {
   const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
   return codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec.toLowerCase()}`);
 }

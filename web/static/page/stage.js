@@ -15,6 +15,7 @@ import { watchHealth } from './health.js';
 import { copyInvitation } from './invitation.js';
 import { offerInvitation } from './invite-panel.js';
 import { offerToKill } from './kill.js';
+import { Keyless } from './keyless.js';
 import { offerLayouts } from './layouts.js';
 import { askToLeave, stopAsking } from './leave-question.js';
 import { showLeft } from './left.js';
@@ -166,7 +167,9 @@ export class Stage {
     this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share, videoSlots, onBlocked: () => this.#askForSound(), onView: () => this.#viewChosen() });
     this.#tiles.setSpeaker(readChoices().speaker);
     const status = new Status(call);
-    watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded) => {
+    const keyless = new Keyless();
+    watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded, unheard) => {
+      if (!encryption) keyless.look(undecoded, unheard, (peer) => this.#names.get(peer) || say('somebody'));
       this.#qualities = new Map(peers).set(call.peer, own);
       this.#tiles?.judge(own, peers, undecoded);
       status.judge(own);
@@ -186,9 +189,9 @@ export class Stage {
    * @param {Call} call
    */
   async #offerToInvite(call) {
-    const rings = !this.#encryption && call.messages.scope === 'anywhere';
     const [dev, template] = await Promise.all([inDevelopment(), invitationTemplate()]);
     if (call !== this.#call) return;
+    const rings = !this.#encryption && call.messages.scope === 'anywhere'; // It is known once all have heard of the join.
     const panel = new RingPanel(call, this.#ringing, { offered: rings, identityOf: dev ? identityInDev : (written) => written });
     showLeft(call, rings ? (identity, name) => panel.ring(identity, name) : null);
     offerInvitation({ room: call.room, key: this.#key, template, rings });

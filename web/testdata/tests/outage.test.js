@@ -2,6 +2,7 @@
 
 import { outage, watchOutages } from '/page/banner.js';
 import { watchHealth } from '/page/health.js';
+import { Keyless } from '/page/keyless.js';
 import { problemOf } from '/page/problem.js';
 import { Tile } from '/page/tile.js';
 import { say } from '/page/words.js';
@@ -78,21 +79,42 @@ test('when nothing arrives nobody is shown speaking, until something does', asyn
 
 test('pictures that nobody can decode are nobody’s weak connection', async ({ cleanup }) => {
   let packets = 100;
+  const sound = () => ({ mid: 'ada sound', peer: 'ada', kind: 'audio', source: 'microphone', packetsLost: 0, packetsReceived: packets, concealedSamples: packets * 960, totalSamplesReceived: packets * 960 });
   const slot = (peer, codec) => ({ mid: peer, peer, kind: 'video', source: 'camera', packetsLost: 0, framesDecoded: 0, codec });
   const call = Object.assign(new EventTarget(), {
     peer: 'me', state: 'live', slots: [], lacks: [],
-    roster: ['me', 'ada', 'bob', 'eve'].map((peer) => ({ peer, audioMuted: true, videoMuted: false })),
+    roster: ['me', 'ada', 'bob', 'eve'].map((peer) => ({ peer, audioMuted: peer !== 'ada', videoMuted: false })),
     stats: () => {
       packets += 50;
-      const perSlot = [slot('ada', 'H264'), slot('bob', 'AV1'), slot('eve', 'VP9')].map((one) => [one.mid, { ...one, packetsReceived: packets }]);
+      const perSlot = [slot('ada', 'H264'), slot('bob', 'AV1'), slot('eve', 'VP9')].map((one) => [one.mid, { ...one, packetsReceived: packets }]).concat([['ada sound', sound()]]);
       return Promise.resolve({ perSlot: Object.fromEntries(perSlot), rttMs: 10, sentLoss: 0 });
     },
   });
   cleanup(() => call.dispatchEvent(new CustomEvent('left')));
   const told = [];
-  watchHealth(/** @type {any} */ (call), () => true, (own, peers, undecoded) => told.push({ own, peers: [...peers.values()], undecoded: [...undecoded] }));
+  watchHealth(/** @type {any} */ (call), () => true, (own, peers, undecoded, unheard) => told.push({ own, peers: [...peers.values()], undecoded: [...undecoded], unheard: [...unheard] }));
   await eventually(() => told.length >= 2, 'two looks');
-  equal(told[1], { own: 'good', peers: [null, null, null], undecoded: [['ada', 'H264'], ['bob', 'AV1'], ['eve', 'VP9']] });
+  equal(told[1], { own: 'good', peers: ['good', null, null], undecoded: [['ada', 'H264'], ['bob', 'AV1'], ['eve', 'VP9']], unheard: ['ada'] });
+});
+
+test('who has no key is told so after two looks, by sound alone too, and no longer when it plays', ({ cleanup }) => {
+  const notices = Object.assign(document.createElement('div'), { id: 'notices' });
+  document.body.append(notices);
+  cleanup(() => notices.remove());
+  const said = () => [...notices.querySelectorAll('span')].map(({ textContent }) => textContent);
+  const keyless = new Keyless();
+  const nameOf = (peer) => peer.toUpperCase();
+  keyless.look(new Map([['ada', 'VP8']]), new Set(), nameOf);
+  equal(said(), [], 'a picture may wait for its first frame');
+  keyless.look(new Map([['ada', 'VP8']]), new Set(['bob']), nameOf);
+  equal(said(), [say('keyless', { names: 'BOB and ADA' })]);
+  keyless.look(new Map([['eve', 'Theora']]), new Set(), nameOf);
+  equal(said(), [], 'a codec is no key');
+  keyless.look(new Map(), new Set(['bob']), nameOf);
+  keyless.look(new Map(), new Set(['bob']), nameOf);
+  equal(said(), [say('keyless', { names: 'BOB' })]);
+  keyless.look(new Map(), new Set(), nameOf);
+  equal(said(), []);
 });
 
 test('a codec that this browser decodes is not what is wrong', () => {

@@ -7,6 +7,7 @@ test('who leaves an encrypted call and joins it again has the key of the others,
   const opened = await openPage(t);
   const { view, $ } = opened;
   const key = () => view.history.state.key;
+  await eventually(() => !$('#encrypt-choice').hidden, 'a key is offered');
   $('#encrypt').click();
   await enter(opened);
   const first = key();
@@ -18,6 +19,29 @@ test('who leaves an encrypted call and joins it again has the key of the others,
   equal(key(), first);
   await enterElsewhere(opened, 'another');
   ok(key() !== first, 'another room has another key');
+});
+
+test('without a link that could carry it no key is offered, and no button promises a link', async (t) => {
+  document.cookie = 'without-invite=1; path=/';
+  t.cleanup(() => { document.cookie = 'without-invite=; path=/; max-age=0'; });
+  const opened = await openPage(t);
+  const { $, notices } = opened;
+  ok($('#encrypt-choice').hidden, 'no key');
+  await enter(opened);
+  await eventually(() => $('#alone-text').textContent === 'No one else is here yet. Invite people from the app you came from.', 'what to do instead');
+  equal([$('#invite').hidden, $('#alone-copy').hidden, notices()], [true, true, []]);
+  ok($('#encrypt-choice').hidden, 'no key, after the answer');
+});
+
+test('an invitation to an encrypted call has its key, and says so', async (t) => {
+  const key = 'a'.repeat(43);
+  const opened = await openPage(t, {}, { key });
+  const { $ } = opened;
+  await enter(opened);
+  await eventually(() => !$('#invite').hidden, 'an invitation');
+  $('#invite').click();
+  equal([$('#panel-invite').hidden, $('#invite-link').value, $('#ringing').hidden], [false, `https://app.example.org/join/r#key=${key}`, true]);
+  ok($('#invite-how').textContent.includes('the key of this call'), $('#invite-how').textContent);
 });
 
 test('a key that is kept over a reload, or stands in the link, is that of its room and of no other', async (t) => {

@@ -112,7 +112,7 @@ export default {
   'invite.people': 'Einladen',
   'invite.link': 'Einladungslink',
   'invite.how': 'Schicken Sie diesen Link allen, die teilnehmen sollen.',
-  'invite.how.key': 'Schicken Sie diesen Link allen, die teilnehmen sollen. Er enthält den Schlüssel dieses Gesprächs: Veröffentlichen Sie ihn nicht.',
+  'invite.how.key': 'Schicken Sie diesen Link allen, die teilnehmen sollen. Er enthält den Schlüssel dieses Anrufs: Veröffentlichen Sie ihn nicht.',
   'invite.copied': 'Einladungslink kopiert',
   'invite.send': 'Verschicken Sie diesen Link: {link}',
   'invite.none': 'Hier gibt es keinen Einladungslink. Laden Sie aus der App ein, aus der Sie gekommen sind.',
@@ -152,7 +152,8 @@ export default {
   'tile.undecoded.codec': 'Dieser Browser kann dieses Video nicht zeigen ({codec}).',
   'tile.codec': 'Dieser Browser kann kein Video in {codec} zeigen. Ein anderes ist angefordert; kommt keines, nehmen Sie einen anderen Browser.',
   'tile.wrong.key': 'Mit einem anderen Schlüssel verschlüsselt. Öffnen Sie den ganzen Link, mit allem nach dem #.',
-  'tile.clear': 'Ausgeblendet: nicht verschlüsselt, anders als dieser Anruf.',
+  'tile.clear': 'Ausgeblendet: nicht verschlüsselt, anders als dieser Anruf. Schicken Sie den ganzen Einladungslink.',
+  'keyless': 'Sie hören und sehen {names} nicht. Ist der Anruf verschlüsselt, fehlt Ihnen der Schlüssel: Verlassen Sie ihn und öffnen Sie den ganzen Link, mit allem nach dem #.',
 
   // People and their host.
   'people': 'Personen',

@@ -153,7 +153,8 @@ export default /** @type {const} */ ({
   'tile.undecoded.codec': 'This browser cannot show this video ({codec}).',
   'tile.codec': 'This browser cannot show {codec} video. Another kind was requested; if none comes, use another browser.',
   'tile.wrong.key': 'Encrypted with a different key. Open the whole link you were sent, with everything after the #.',
-  'tile.clear': 'Not shown: not encrypted, unlike this call.',
+  'tile.clear': 'Not shown: not encrypted, unlike this call. Send them the whole invite link.',
+  'keyless': 'You cannot hear or see {names}. If this call is encrypted, you have no key to it: leave, and open the whole link you were sent, with everything after the #.',
 
   // People and their host.
   'people': 'People',

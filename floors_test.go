@@ -26,7 +26,8 @@ var floors = [][]string{
 	{"cli", "internal/release"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/docker"},
-	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
+	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts", "lab/portrait/record"},
+	{"lab/portrait"},
 	{"node"},
 	{"balancer", "signaling"},
 	{"signaling/rest"},
@@ -263,6 +264,12 @@ var bans = []ban{
 		[]string{"cli"},
 		true,
 		"production code knows no container engine",
+	},
+	{
+		"lab/portrait",
+		[]string{"cli", "lab/load", "lab/peer", "lab/portrait/record"},
+		true,
+		"drawn people are for load, demonstrations and tests",
 	},
 	{
 		"lab/peer",

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/load"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -22,13 +23,15 @@ type loadCommand struct {
 	devStateFlag
 	URL        string        `name:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
-	Rooms      int           `default:"5" help:"How many rooms."`
+	Rooms      int           `help:"How many rooms; 5 by default, and one with --room."`
+	Room       string        `placeholder:"ROOM" help:"The room that they join, so that you can join it, too; rooms of their own by default."`
 	Peers      int           `default:"4" help:"How many people in each room."`
 	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
 	JoinRate   float64       `default:"20" help:"How many people join in a second."`
 	JoinWithin time.Duration `placeholder:"DURATION" help:"Let everybody join within this time, whatever --join-rate says."`
 	Duration   time.Duration `default:"30s" help:"How long they stay once everybody is in; 1s to 1h."`
-	Video      string        `default:"light" enum:"light,sparse,simulcast,off,none" help:"What people send: light (one layer of 10 packets/s), sparse (4 packets/s, and a third of the packets of sound), simulcast (three layers up to 1280x720), off (sound alone) or none (no media, signaling only)."`
+	Video      string        `default:"light" enum:"light,sparse,portrait,simulcast,off,none" help:"What people send: light (one layer of 320x180 and 10 packets/s), sparse (4 packets/s, and a third of the packets of sound), portrait (one layer of 640x360 and 15 packets/s), simulcast (three layers up to 1280x720), off (sound alone) or none (no media, signaling only)."`
+	Codec      string        `default:"vp8" enum:"vp8,vp9" help:"What their pictures are encoded with."`
 	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
 	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 }
@@ -72,12 +75,26 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *loadCommand) options(s streams) load.Options {
+	c.Rooms = c.rooms()
 	if c.JoinWithin > 0 {
 		c.JoinRate = float64(c.Rooms*c.Peers) / c.JoinWithin.Seconds()
 	}
 	return load.Options{
-		URL: c.URL, Rooms: c.Rooms, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
-		Duration: c.Duration, Video: peer.Video(c.Video), Seed: seedOr(c.Seed), Progress: s.err, Terminal: isTerminal(s.err),
+		URL: c.URL, Rooms: c.Rooms, Room: c.Room, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
+		Duration: c.Duration, Video: peer.Video(c.Video), Codec: portrait.Codec(c.Codec), Seed: seedOr(c.Seed), Progress: s.err, Terminal: isTerminal(s.err),
+	}
+}
+
+const defaultRooms = 5
+
+func (c *loadCommand) rooms() int {
+	switch {
+	case c.Rooms != 0:
+		return c.Rooms
+	case c.Room != "":
+		return 1
+	default:
+		return defaultRooms
 	}
 }
 

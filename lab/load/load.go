@@ -34,7 +34,7 @@ func New(o Options) (*Load, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	stack, err := peer.NewStack(o.Video)
+	stack, err := peer.NewStackOf(o.Video, o.Codec)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -24,11 +25,13 @@ type Cluster interface {
 type Options struct {
 	URL            string // of the page or any signaling node
 	Rooms          int
-	Peers          int // in each room
-	Publishers     int // the first ones of each room; the others only receive; 0 = all
+	Room           string // the name of the only room; empty: names by the seed
+	Peers          int    // in each room
+	Publishers     int    // the first ones of each room; the others only receive; 0 = all
 	JoinsPerSecond float64
 	Duration       time.Duration // from when everybody is in
 	Video          peer.Video
+	Codec          portrait.Codec
 	Seed           uint64 // of rooms' names, times and frames
 
 	Keys     *access.Keyring
@@ -69,7 +72,13 @@ func (o Options) Validate() error {
 	fault(o.Publishers < 0 || o.Publishers > o.Peers, "--publishers %d: give 1 to %d, or 0 for everybody", o.Publishers, o.Peers)
 	fault(!(o.JoinsPerSecond >= minJoinRate && o.JoinsPerSecond <= maxJoinRate), "--join-rate %g: give %g to %d joins a second", o.JoinsPerSecond, minJoinRate, maxJoinRate)
 	fault(o.Duration < time.Second || o.Duration > maxDuration, "--duration %s: give 1s to %s", o.Duration, maxDuration)
-	fault(!o.Video.Valid(), "--video %q: give light, sparse, simulcast, off or none", o.Video)
+	fault(!o.Video.Valid(), "--video %q: give light, sparse, portrait, simulcast, off or none", o.Video)
+	fault(o.Codec != portrait.VP8 && o.Codec != portrait.VP9, "--codec %q: give vp8 or vp9", o.Codec)
+	if o.Room != "" {
+		_, err := access.CheckRoom(o.Room)
+		fault(err != nil, "--room: %w", err)
+		fault(o.Rooms != 1, "--room %s: it is one room; leave out --rooms %d", o.Room, o.Rooms)
+	}
 	if where, err := url.Parse(o.URL); err != nil || (where.Scheme != "http" && where.Scheme != "https") || where.Host == "" {
 		faults = append(faults, fmt.Errorf("--url %q: give a signaling node's address, for example http://127.0.0.1:7880", o.URL))
 	}

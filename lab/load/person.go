@@ -1,14 +1,17 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -27,10 +30,12 @@ type person struct {
 
 // Publishers come first.
 func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
-	p := &person{room: roomName(o.Seed, room), publishes: index < o.publishers()}
-	identity := fmt.Sprintf("%s-person-%d", p.room, index+1)
+	p := &person{room: o.roomName(room), publishes: index < o.publishers()}
+	name := portrait.PersonName(index)
+	// Another run's people of the same room are others.
+	identity := fmt.Sprintf("%s-%s", strings.ToLower(strings.ReplaceAll(name, " ", "-")), seededName(o.Seed, room))
 	grant := access.Everything(identity, ring.RoomID(p.room))
-	grant.Name, grant.CanPublish = identity, p.publishes
+	grant.Name, grant.CanPublish = name, p.publishes
 	token, err := o.Keys.Mint("", grant, o.Duration+maxJoinPhase+tokenMargin)
 	if err != nil {
 		return nil, err
@@ -38,13 +43,15 @@ func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
 	audio, video := o.slots()
 	p.peer, err = peer.New(peer.Options{
 		URL: o.URL, Token: token, Room: p.room, AudioSlots: audio, VideoSlots: video, ListenOnly: !p.publishes,
-		Seed: o.Seed<<20 + uint64(room)<<10 + uint64(index) + 1, Stack: stack,
+		Seed: o.Seed<<20 + uint64(room)<<10 + uint64(index) + 1, Face: index, Stack: stack,
 	}, slog.New(slog.DiscardHandler)) // the counts show what goes wrong
 	return p, err
 }
 
+func (o Options) roomName(room int) string { return cmp.Or(o.Room, seededName(o.Seed, room)) }
+
 // The name decides the ring's choice of a node, so that a seed repeats it.
-func roomName(seed uint64, room int) string { return fmt.Sprintf("load-%x-%d", seed, room+1) }
+func seededName(seed uint64, room int) string { return fmt.Sprintf("load-%x-%d", seed, room+1) }
 
 func (p *person) run(ctx context.Context) {
 	err := p.peer.Run(ctx)

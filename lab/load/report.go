@@ -183,7 +183,7 @@ func roomsOf(o Options, lives []life) []Room {
 	}
 	rooms := make([]Room, 0, len(byName))
 	for i := range o.Rooms {
-		if room := byName[roomName(o.Seed, i)]; room != nil {
+		if room := byName[o.roomName(i)]; room != nil {
 			rooms = append(rooms, *room)
 		}
 	}

@@ -26,7 +26,7 @@ func scene() (l *Load, lives []life, end time.Time) {
 	l = &Load{options: o, began: began, window: began.Add(2 * time.Second)}
 	for index := range o.Peers {
 		for room := range o.Rooms {
-			p := &person{room: roomName(o.Seed, room), publishes: index < 2, firstNode: "sfu-1"}
+			p := &person{room: o.roomName(room), publishes: index < 2, firstNode: "sfu-1"}
 			s := peer.Stats{
 				Began: began, JoinedAt: began.Add(time.Duration(5+10*index+room) * time.Millisecond),
 				FirstMedia: began.Add(time.Duration(30+10*index+room) * time.Millisecond), FoundThere: index,

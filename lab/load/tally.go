@@ -95,7 +95,7 @@ func streams(o Options, lives []life) (expected, received int) {
 		video = 0
 	case peer.VideoNone:
 		return 0, 0
-	case peer.VideoLight, peer.VideoSparse, peer.VideoSimulcast:
+	case peer.VideoLight, peer.VideoSparse, peer.VideoPortrait, peer.VideoSimulcast:
 	}
 	for _, one := range lives {
 		if !one.stats.Joined {

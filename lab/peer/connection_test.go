@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
@@ -24,6 +25,8 @@ import (
 // node is a media node's transport with one connection.
 type node struct {
 	*transport.Writer
+
+	codec portrait.Codec
 
 	mu      sync.Mutex // guards the fields below
 	packets map[uint32][]uint16
@@ -34,7 +37,7 @@ type node struct {
 func (n *node) RTP(header *rtp.Header, packet []byte, _ time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if header.PayloadType == rtxType {
+	if header.PayloadType == videoTypes(n.codec).repair {
 		n.repairs = append(n.repairs, binary.BigEndian.Uint16(packet[header.MarshalSize():]))
 		return
 	}
@@ -68,7 +71,7 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 		t.Fatal(err)
 	}
 	readsLayers(t, o, c)
-	n := &node{packets: map[uint32][]uint16{}}
+	n := &node{codec: opts.Stack.codec, packets: map[uint32][]uint16{}}
 	conn, err := transports.Open(transport.Config{
 		Handler: n, Owner: "peer", Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint),
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
@@ -124,20 +127,26 @@ func (n *node) until(t *testing.T, what string, holds func() bool) {
 // TestMediaBothWays: a connection to a media node's own transport carries media, reports and what is sent again.
 func TestMediaBothWays(t *testing.T) {
 	for _, video := range []Video{VideoLight, VideoSimulcast} {
-		t.Run(string(video), func(t *testing.T) {
-			t.Parallel()
-			bothWays(t, video)
-		})
+		for _, codec := range []portrait.Codec{portrait.VP8, portrait.VP9} {
+			t.Run(string(video)+" "+string(codec), func(t *testing.T) {
+				t.Parallel()
+				bothWays(t, video, codec)
+			})
+		}
 	}
 }
 
-func bothWays(t *testing.T, video Video) {
-	stack, err := NewStack(video)
+func bothWays(t *testing.T, video Video, codec portrait.Codec) {
+	stack, err := NewStackOf(video, codec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{Stack: stack, AudioSlots: 1, VideoSlots: 1}
-	c, err := newConnection("1", newSender(video, false, 1), opts)
+	opts := Options{Stack: stack, AudioSlots: 1, VideoSlots: 1, Seed: 1}
+	send, err := newSender(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConnection("1", send, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +174,11 @@ func bothWays(t *testing.T, video Video) {
 	n.until(t, "a keyframe is asked for", camera.wantKeyframe.Load)
 
 	for _, number := range []uint16{1, 3} {
-		if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 200, PayloadType: vp8Type, SequenceNumber: number}, []byte("frame")); err != nil {
+		if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 200, PayloadType: videoTypes(codec).media, SequenceNumber: number}, []byte("frame")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 201, PayloadType: rtxType, SequenceNumber: 9}, []byte("\x00\x02frame")); err != nil {
+	if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 201, PayloadType: videoTypes(codec).repair, SequenceNumber: 9}, []byte("\x00\x02frame")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []arrival{{number: 1}, {number: 3}, {number: 2, retransmitted: true}} {

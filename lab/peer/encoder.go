@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 // Video is the kind of video that a peer sends.
@@ -13,6 +15,7 @@ type Video string
 const (
 	VideoLight     Video = "light"     // one layer, 10 packets/s: cheap to make
 	VideoSparse    Video = "sparse"    // one layer, 4 packets/s; audio frames of 60 ms
+	VideoPortrait  Video = "portrait"  // one layer of 640x360, 15 packets/s: for people who watch
 	VideoSimulcast Video = "simulcast" // three layers of 1280x720
 	VideoOff       Video = "off"       // audio only
 	VideoNone      Video = "none"      // signaling only
@@ -20,7 +23,7 @@ const (
 
 // Valid reports whether v is a known kind.
 func (v Video) Valid() bool {
-	return slices.Contains([]Video{VideoLight, VideoSparse, VideoSimulcast, VideoOff, VideoNone}, v)
+	return slices.Contains([]Video{VideoLight, VideoSparse, VideoPortrait, VideoSimulcast, VideoOff, VideoNone}, v)
 }
 
 // BitsPerSecond returns the bitrate of all layers, and of the largest.
@@ -40,10 +43,10 @@ func (v Video) soundFrame() time.Duration {
 
 type layer struct {
 	rid             string
-	width, height   int
+	size            portrait.Size
 	framesPerSecond int
 	bitsPerSecond   int
-	steady          bool // one size for all frames, keyframes too
+	steady          bool // one size for all frames but keyframes
 }
 
 // Simulcast has the layers that browsers choose for 1280x720.
@@ -51,14 +54,16 @@ func layersOf(v Video) []layer {
 	switch v {
 	case VideoSimulcast:
 		return []layer{
-			{rid: "q", width: 320, height: 180, framesPerSecond: 30, bitsPerSecond: 150_000},
-			{rid: "h", width: 640, height: 360, framesPerSecond: 30, bitsPerSecond: 500_000},
-			{rid: "f", width: 1280, height: 720, framesPerSecond: 30, bitsPerSecond: 1_500_000},
+			{rid: "q", size: portrait.Size{Width: 320, Height: 180}, framesPerSecond: 30, bitsPerSecond: 150_000},
+			{rid: "h", size: portrait.Size{Width: 640, Height: 360}, framesPerSecond: 30, bitsPerSecond: 500_000},
+			{rid: "f", size: portrait.Size{Width: 1280, Height: 720}, framesPerSecond: 30, bitsPerSecond: 1_500_000},
 		}
 	case VideoLight:
-		return []layer{{width: 320, height: 180, framesPerSecond: 10, bitsPerSecond: 72_000, steady: true}}
+		return []layer{{size: portrait.Size{Width: 320, Height: 180}, framesPerSecond: 10, bitsPerSecond: 72_000, steady: true}}
+	case VideoPortrait:
+		return []layer{{size: portrait.Size{Width: 640, Height: 360}, framesPerSecond: 15, bitsPerSecond: 120_000, steady: true}}
 	case VideoSparse:
-		return []layer{{width: 320, height: 180, framesPerSecond: 4, bitsPerSecond: 28_800, steady: true}}
+		return []layer{{size: portrait.Size{Width: 320, Height: 180}, framesPerSecond: 4, bitsPerSecond: 28_800, steady: true}}
 	default:
 		return nil
 	}
@@ -82,16 +87,17 @@ type encoder struct {
 	debt  float64
 }
 
-func (e *encoder) frameBytes(key bool) int {
+// frameBytes returns the size of the next frame, at least that of its picture.
+func (e *encoder) frameBytes(key bool, picture int) int {
 	mean := float64(e.layer.bitsPerSecond) / 8 / float64(e.layer.framesPerSecond)
 	if e.layer.steady {
-		return int(mean)
+		return max(int(mean), picture)
 	}
 	size := 1 + variation*(2*e.rng.Float64()-1) - min(e.debt, payBack)
 	if key {
 		size = keyframeSize
 	}
-	size = max(smallest, min(size, 1+debtLimit-e.debt))
+	size = max(smallest, min(size, 1+debtLimit-e.debt), float64(picture)/mean)
 	e.debt = max(0, e.debt+size-1)
-	return int(size * mean)
+	return max(int(size*mean), picture)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 // TestTheBitrateHolds however often keyframes are asked for: what a layer sends
@@ -18,7 +20,7 @@ func TestTheBitrateHolds(t *testing.T) {
 		keys := rapid.SliceOfN(rapid.Bool(), 1, 300).Draw(t, "keyframes")
 		sum := 0.0
 		for i, key := range keys {
-			size := e.frameBytes(key)
+			size := e.frameBytes(key, 0)
 			sum += float64(size)
 			if float64(size) > (1+debtLimit)*mean {
 				t.Fatalf("a frame of %d bytes where the mean is %.0f", size, mean)
@@ -34,10 +36,14 @@ func TestTheBitrateHolds(t *testing.T) {
 func TestTheMeanIsReached(t *testing.T) {
 	for _, l := range layersOf(VideoSimulcast) {
 		e := encoder{layer: l, rng: rand.New(rand.NewPCG(1, 2))}
+		clip, err := portrait.Open(0, portrait.VP8, l.size)
+		if err != nil {
+			t.Fatal(err)
+		}
 		sum := 0
 		const seconds = 60
 		for i := range seconds * l.framesPerSecond {
-			sum += e.frameBytes(i%300 == 0)
+			sum += e.frameBytes(i%300 == 0, len(clip[min(i%300, 1)]))
 		}
 		if bits := sum * 8 / seconds; bits < l.bitsPerSecond*9/10 || bits > l.bitsPerSecond*21/20 {
 			t.Errorf("layer %s sends %d bit/s, want about %d", l.rid, bits, l.bitsPerSecond)

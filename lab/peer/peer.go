@@ -1,5 +1,6 @@
 // Package peer is a synthetic participant: a client of the signaling protocol that sends audio and video with the timing of
-// a real one, and counts what it receives from whom. Tests and load generators use it.
+// a real one, and counts what it receives from whom. Tests and load generators use it. Its camera shows one of the people of lab/portrait,
+// and its sound is silence of the audio level of speech.
 //
 // Its transport is minimal, so that hundreds of peers beside a cluster do not measure themselves. On `restart` it makes a new
 // connection, as a browser without a provable restart does (docs/PROTOCOL.md). It decodes nothing and requests no keyframes.
@@ -28,6 +29,7 @@ type Options struct {
 	ListenOnly bool
 	CameraOff  bool   // audio only, with the camera reported as muted
 	Seed       uint64 // of what it sends; 0 = any
+	Face       int    // which of the drawn people the camera shows
 
 	// Stack is shared by a process's peers; nil = a new one with VideoLight.
 	Stack *Stack
@@ -115,7 +117,11 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 	}
 	p := &Peer{opts: opts, log: log, moved: make(chan *wire.Migrated, 1), stats: newStats(), lines: make(map[string]*line), streams: make(map[StreamID]*Stream)}
 	if !opts.ListenOnly && opts.Stack.video != VideoNone {
-		p.send = newSender(opts.Stack.video, opts.CameraOff, opts.Seed)
+		send, err := newSender(opts)
+		if err != nil {
+			return nil, err
+		}
+		p.send = send
 	}
 	return p, nil
 }

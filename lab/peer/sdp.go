@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 const (
 	opusType = 111
-	vp8Type  = 96
-	rtxType  = 97
 
 	levelID       = 1 // audio level (RFC 6464)
 	transportID   = 2 // transport-wide sequence number
@@ -20,6 +20,34 @@ const (
 	ridID         = 4 // RFC 8852
 	repairedRIDID = 5 // RFC 8852
 )
+
+// payloadTypes are those of a codec and of its retransmissions.
+type payloadTypes struct{ media, repair uint8 }
+
+func videoTypes(codec portrait.Codec) payloadTypes {
+	if codec == portrait.VP9 {
+		return payloadTypes{98, 99}
+	}
+	return payloadTypes{96, 97}
+}
+
+// codecs are those of the stack's people, the sent one first. Others of a room of VP9 may send VP8, as browsers do; not so the other
+// way around, and each codec of each slot costs the media node time.
+func (s *Stack) codecs() []portrait.Codec {
+	if s.codec == portrait.VP9 {
+		return []portrait.Codec{portrait.VP9, portrait.VP8}
+	}
+	return []portrait.Codec{portrait.VP8}
+}
+
+func (s *Stack) videoFormats() string {
+	var formats []string
+	for _, codec := range s.codecs() {
+		types := videoTypes(codec)
+		formats = append(formats, strconv.Itoa(int(types.media)), strconv.Itoa(int(types.repair)))
+	}
+	return strings.Join(formats, " ")
+}
 
 const (
 	// Bounds of a parsed answer.
@@ -43,7 +71,7 @@ func offerText(c *connection, opts Options) string {
 		fmt.Fprintf(&lines, "a=ssrc:%d cname:%s\r\n", c.microphone.ssrc, c.cname)
 	}
 	if len(c.camera) > 0 {
-		line("video", "sendonly", fmt.Sprintf("%d %d", vp8Type, rtxType))
+		line("video", "sendonly", c.stack.videoFormats())
 		c.writeVideo(&lines)
 		c.writeLayers(&lines)
 	}
@@ -52,7 +80,7 @@ func offerText(c *connection, opts Options) string {
 			line("audio", "recvonly", strconv.Itoa(opusType))
 			c.writeAudio(&lines)
 		} else {
-			line("video", "recvonly", fmt.Sprintf("%d %d", vp8Type, rtxType))
+			line("video", "recvonly", c.stack.videoFormats())
 			c.writeVideo(&lines)
 		}
 	}
@@ -63,19 +91,30 @@ func offerText(c *connection, opts Options) string {
 func (c *connection) writeAudio(lines *strings.Builder) {
 	fmt.Fprintf(lines, "a=rtpmap:%d opus/48000/2\r\na=fmtp:%d minptime=10;useinbandfec=1\r\na=extmap:%d urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n",
 		opusType, opusType, levelID)
-	c.writeShared(lines, opusType)
+	c.writeFeedback(lines, opusType)
+	c.writeShared(lines)
 }
 
 func (c *connection) writeVideo(lines *strings.Builder) {
-	fmt.Fprintf(lines, "a=rtpmap:%d VP8/90000\r\na=rtcp-fb:%d nack\r\na=rtcp-fb:%d nack pli\r\na=rtcp-fb:%d ccm fir\r\na=rtpmap:%d rtx/90000\r\na=fmtp:%d apt=%d\r\n",
-		vp8Type, vp8Type, vp8Type, vp8Type, rtxType, rtxType, vp8Type)
-	c.writeShared(lines, vp8Type)
+	for _, codec := range c.stack.codecs() {
+		types := videoTypes(codec)
+		fmt.Fprintf(lines, "a=rtpmap:%[1]d %[3]s/90000\r\na=rtcp-fb:%[1]d nack\r\na=rtcp-fb:%[1]d nack pli\r\na=rtcp-fb:%[1]d ccm fir\r\na=rtpmap:%[2]d rtx/90000\r\na=fmtp:%[2]d apt=%[1]d\r\n",
+			types.media, types.repair, strings.ToUpper(string(codec)))
+		c.writeFeedback(lines, types.media)
+	}
+	c.writeShared(lines)
 }
 
-func (c *connection) writeShared(lines *strings.Builder, payload int) {
+func (c *connection) writeFeedback(lines *strings.Builder, payload uint8) {
+	if c.stack.simulcast() {
+		fmt.Fprintf(lines, "a=rtcp-fb:%d transport-cc\r\n", payload)
+	}
+}
+
+func (c *connection) writeShared(lines *strings.Builder) {
 	fmt.Fprintf(lines, "a=extmap:%d urn:ietf:params:rtp-hdrext:sdes:mid\r\n", midID)
 	if c.stack.simulcast() {
-		fmt.Fprintf(lines, "a=extmap:%d http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\na=rtcp-fb:%d transport-cc\r\n", transportID, payload)
+		fmt.Fprintf(lines, "a=extmap:%d http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n", transportID)
 	}
 }
 

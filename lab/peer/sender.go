@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 const (
 	audioClock      = 48000
-	audioFrame      = 20 * time.Millisecond // Opus's usual frame
-	audioFrameBytes = 80                    // 32 kbit/s
+	audioFrame      = 20 * time.Millisecond
+	audioFrameBytes = 80 // 32 kbit/s
 
 	videoClock       = 90000
 	packetBytes      = 1100 // as browsers cut a frame
@@ -51,9 +53,13 @@ type sender struct {
 type videoTrack struct {
 	*track
 
+	face      int
+	clip      portrait.Clip
+	began     time.Time // when the face began to live
 	encoder   encoder
 	clock     clock
-	left      int // unsent bytes of the present frame
+	picture   []byte // what is unsent of the present frame's picture
+	left      int    // unsent bytes of the present frame, filler included
 	key       bool
 	started   bool
 	burstAt   time.Time
@@ -85,24 +91,29 @@ func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 }
 
 // The seed decides everything but the starting times.
-func newSender(video Video, cameraOff bool, seed uint64) *sender {
+func newSender(opts Options) (*sender, error) {
+	video := opts.Stack.video
 	s := &sender{
 		frame: video.soundFrame(),
 		audio: &track{audio: true},
-		rng:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable, not secret
+		rng:   rand.New(rand.NewPCG(opts.Seed, 0)), //nolint:gosec // repeatable, not secret
 	}
-	if cameraOff {
+	if opts.CameraOff {
 		video = VideoOff
 	}
 	for _, l := range layersOf(video) {
+		clip, err := portrait.Open(opts.Face, opts.Stack.codec, l.size)
+		if err != nil {
+			return nil, err
+		}
 		v := &videoTrack{
-			track:   &track{rid: l.rid},
+			track: &track{rid: l.rid, codec: opts.Stack.codec}, face: opts.Face, clip: clip, began: time.Now(),
 			encoder: encoder{layer: l, rng: s.rng},
 		}
 		v.clock = clock{interval: l.interval(), ticks: uint32(videoClock / l.framesPerSecond), timestamp: s.rng.Uint32()}
 		s.layers = append(s.layers, v)
 	}
-	return s
+	return s, nil
 }
 
 func (s *sender) run(ctx context.Context) {
@@ -130,7 +141,7 @@ func (s *sender) run(ctx context.Context) {
 		for _, v := range s.layers {
 			if late, leftOut, ok := v.clock.due(now); ok {
 				s.behind(late, leftOut)
-				v.frame(now)
+				v.frame(now, s.speaks)
 			}
 			v.burst(now)
 			next = v.sooner(next)
@@ -155,13 +166,11 @@ func (s *sender) speak(now time.Time, timestamp uint32) {
 		}
 		s.turnAt = now.Add(time.Duration(s.rng.ExpFloat64() * float64(mean)))
 	}
-	var sound [2 * audioFrameBytes]byte
-	sound[0] = opusTOC
 	size, level := audioFrameBytes*3/4+s.rng.IntN(audioFrameBytes/2), uint8(levelSilent)
 	if s.speaks {
 		level = levelSpeaking
 	}
-	s.audio.write(timestamp, false, level, sound[:size])
+	s.audio.write(timestamp, false, level, silence(int(s.frame/audioFrame), size))
 }
 
 func (v *videoTrack) sooner(next time.Time) time.Time {
@@ -174,8 +183,8 @@ func (v *videoTrack) sooner(next time.Time) time.Time {
 	return next
 }
 
-// frame does nothing while part of the last frame is unsent.
-func (v *videoTrack) frame(now time.Time) {
+// frame begins a frame, unless part of the last one is unsent. A keyframe begins the clip again.
+func (v *videoTrack) frame(now time.Time, speaks bool) {
 	if v.left > 0 {
 		return
 	}
@@ -185,7 +194,12 @@ func (v *videoTrack) frame(now time.Time) {
 		v.wantKeyframe.Store(false)
 		v.lastKey = now
 	}
-	v.left, v.started, v.burstAt = max(v.encoder.frameBytes(v.key), vp8HeaderBytes), false, now
+	pose := 0
+	if !v.key {
+		pose = portrait.At(v.face, now.Sub(v.began), speaks)
+	}
+	v.picture = v.clip[pose]
+	v.left, v.started, v.burstAt = v.encoder.frameBytes(v.key, len(v.picture)), false, now
 	v.pictureID++
 }
 
@@ -195,8 +209,9 @@ func (v *videoTrack) burst(now time.Time) {
 	}
 	for range burstPackets {
 		size := min(v.left, packetBytes)
+		payload := v.packet(size)
 		v.left -= size
-		if !v.write(v.clock.timestamp, v.left == 0, 0, v.packet(size)) {
+		if !v.write(v.clock.timestamp, v.left == 0, 0, payload) {
 			// Nobody got it: the next frame must be a keyframe.
 			v.left, v.lastKey = 0, time.Time{}
 			return

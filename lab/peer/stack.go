@@ -8,17 +8,23 @@ import (
 
 	"github.com/pion/dtls/v3/pkg/crypto/fingerprint"
 	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 // Stack is what the peers of one process share.
 type Stack struct {
 	video       Video
+	codec       portrait.Codec
 	certificate tls.Certificate
 	fingerprint string // "sha-256 AA:BB..."
 }
 
-// NewStack makes a stack for one kind of video.
-func NewStack(video Video) (*Stack, error) {
+// NewStack makes a stack for one kind of video, in VP8.
+func NewStack(video Video) (*Stack, error) { return NewStackOf(video, portrait.VP8) }
+
+// NewStackOf makes a stack for one kind of video in one codec.
+func NewStackOf(video Video, codec portrait.Codec) (*Stack, error) {
 	certificate, err := selfsign.GenerateSelfSigned()
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
@@ -31,7 +37,7 @@ func NewStack(video Video) (*Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hash own certificate: %w", err)
 	}
-	return &Stack{video: video, certificate: certificate, fingerprint: "sha-256 " + hash}, nil
+	return &Stack{video: video, codec: codec, certificate: certificate, fingerprint: "sha-256 " + hash}, nil
 }
 
 // simulcast also means transport-wide feedback, as browsers send it.

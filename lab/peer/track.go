@@ -8,6 +8,8 @@ import (
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
+
+	"github.com/holdfast-rtc/holdfast/lab/portrait"
 )
 
 const (
@@ -23,7 +25,8 @@ const (
 // track is one sent encoding. It outlives its connections: none, one, or two during a live move.
 type track struct {
 	audio bool
-	rid   string // empty without simulcast
+	codec portrait.Codec // of a picture
+	rid   string         // empty without simulcast
 
 	bound atomic.Pointer[sendStream]
 	left  atomic.Pointer[sendStream] // on the connection that a live move is leaving
@@ -109,7 +112,7 @@ func (s *sendStream) send(timestamp uint32, marker bool, level uint8, payload []
 }
 
 func (s *sendStream) firstHeader() rtp.Header {
-	h := s.header(s.ssrc, vp8Type, s.number)
+	h := s.header(s.ssrc, videoTypes(s.codec).media, s.number)
 	if s.audio {
 		h.PayloadType = opusType
 		_ = h.SetExtension(levelID, s.level[:]) // always fits
@@ -129,7 +132,7 @@ func (s *sendStream) again(number uint16) {
 	if s.audio || lost.Unmarshal(s.sent[number%keptPackets]) != nil || lost.SequenceNumber != number {
 		return
 	}
-	h := s.header(s.rtxSSRC, rtxType, s.rtxNumber)
+	h := s.header(s.rtxSSRC, videoTypes(s.codec).repair, s.rtxNumber)
 	h.Timestamp, h.Marker = lost.Timestamp, lost.Marker
 	if s.rid != "" {
 		_ = h.SetExtension(midID, []byte(cameraMid))

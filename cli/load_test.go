@@ -45,6 +45,25 @@ func TestAnInterruptedLoadReports(t *testing.T) {
 	check(string(content))
 }
 
+// TestALoadOfARoom is one room, whatever the default is.
+func TestALoadOfARoom(t *testing.T) {
+	keys := map[string]string{"HOLDFAST_API_KEYS": goodKeys}
+	const line = "load --url http://127.0.0.1:1 --peers 2 --duration 1s --json - --room hall"
+	code, out, said := exec(t, keys, strings.Fields(line)...)
+	var r load.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if code != exitDone || r.People.Wanted != 2 {
+		t.Errorf("exit code %d, %+v, said %s", code, r.People, said)
+	}
+	for flags, fault := range map[string]string{" --rooms 2": "leave out --rooms", " --room \x01": "--room"} {
+		if code, _, said := exec(t, keys, strings.Fields(line+flags)...); code != exitUsage || !strings.Contains(said, fault) {
+			t.Errorf("with%s: exit code %d, said %s", flags, code, said)
+		}
+	}
+}
+
 // TestALoadOfAURLAsksForItsKeys: that no development cluster was found here says nothing of the one that is named.
 func TestALoadOfAURLAsksForItsKeys(t *testing.T) {
 	code, _, said := exec(t, map[string]string{"XDG_RUNTIME_DIR": t.TempDir()}, strings.Fields("load --url http://127.0.0.1:1")...)

@@ -76,10 +76,13 @@ func TestAClusterByIPv6(t *testing.T) {
 		}
 	}
 	o := optionsFor(t, c)
-	o.Rooms, o.Peers, o.Video, o.Duration = 1, 2, peer.VideoLight, 2*time.Second
+	o.Rooms, o.Room, o.Peers, o.Video, o.Duration = 1, "hall", 2, peer.VideoLight, 2*time.Second
 	r := run(t.Context(), t, o)
 	if r.People != (People{Wanted: 2, Joined: 2}) || r.Gaps.StreamsReceived != 4 || r.Restarts.Told != 0 {
 		t.Errorf("%+v, streams %+v, restarts %+v", r.People, r.Gaps, r.Restarts)
+	}
+	if len(r.Rooms) != 1 || r.Rooms[0].Room != "hall" {
+		t.Errorf("the rooms %+v", r.Rooms)
 	}
 	testkit.Within(t, 2*time.Minute, "every signaling node knows that clients reach the media", func() error {
 		nodes, err := c.AdminNodes(t.Context())

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,9 +22,12 @@ const answerBytes = 64 << 20
 type serverFlags struct {
 	node.KeyringConfig
 	devStateFlag
-	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
+	Server string `aliases:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; by default this user's development cluster, or the node of this container."`
 	Token  string `help:"A token with the operator's grant (roomList, roomAdmin and clusterAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
 	JSON   bool   `name:"json" help:"Print JSON for programs: the API's answer as one value; of events one value a line; of a drain what it did."`
+
+	// client is that of http.DefaultClient unless it asks the own node.
+	client *http.Client
 }
 
 // developmentCluster is what an operator's verb asks of a development cluster when it is not told a server or keys.
@@ -37,15 +41,8 @@ const adminTokenLife = time.Minute
 
 func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Server == "" {
-		dev, err := findDev(ctx, f.State)
-		if err != nil {
-			return node.Faults(errors.New("--server: none given, and " + err.Error()))
-		}
-		if f.Server, err = dev.page(ctx); err != nil {
+		if err := f.findServer(ctx); err != nil {
 			return err
-		}
-		if f.APIKeys == "" && f.APIKeysFile == "" {
-			f.APIKeys = dev.apiKeys()
 		}
 	}
 	if f.Token != "" {
@@ -57,6 +54,31 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 	}
 	f.Token, err = keys.Mint("", access.Operator("operator"), adminTokenLife)
 	return err
+}
+
+// findServer takes the development cluster that runs here, or else the node of this container.
+func (f *serverFlags) findServer(ctx context.Context) error {
+	ownKeys := f.APIKeys != "" || f.APIKeysFile != ""
+	dev, err := findDev(ctx, f.State)
+	switch {
+	case err == nil:
+		if !ownKeys {
+			f.APIKeys = dev.apiKeys()
+		}
+		f.Server, err = dev.page(ctx)
+		return err
+	case f.State != "" || severalDev(err):
+		return node.Faults(errors.New("--server: none given, and " + err.Error()))
+	}
+	own, ownErr := findOwnNode(ctx, firstProcess())
+	if ownErr != nil {
+		return node.Faults(errors.New("--server: none given; " + err.Error() + "; and " + ownErr.Error()))
+	}
+	f.Server, f.client = own.url, loopbackClient()
+	if !ownKeys {
+		f.APIKeys, f.APIKeysFile = own.keys.APIKeys, own.keys.APIKeysFile
+	}
+	return nil
 }
 
 func (f *serverFlags) show(ctx context.Context, s streams, method, path string) error {
@@ -84,7 +106,7 @@ func (f *serverFlags) sendBody(ctx context.Context, method, path string, content
 		return nil, node.Faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
 	}
 	request.Header.Set("Authorization", "Bearer "+f.Token)
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(f.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return nil, err
 	}

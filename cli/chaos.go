@@ -38,7 +38,7 @@ type chaosCommand struct {
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
-	URL      string        `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
+	URL      string        `name:"server" aliases:"url" env:"HOLDFAST_SERVER,HOLDFAST_URL" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
 	Compose  string        `placeholder:"PROJECT" help:"Hurt the containers of this Compose project, which runs docker-compose.yml. No browsers."`
 	Redis    string        `placeholder:"URL" help:"The store of the cluster that is started for the run, which others may use too; without it an embedded one."`
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
@@ -63,7 +63,7 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 		return node.Faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
 	}
 	if c.Compose != "" && (c.Running || c.State != "" || c.URL != "" || o.Browsers > 0) {
-		return node.Faults(errors.New("--compose goes with neither --running, --state, --url nor --browsers: the page of docker-compose.yml wants a click"))
+		return node.Faults(errors.New("--compose goes with neither --running, --state, --server nor --browsers: the page of docker-compose.yml wants a click"))
 	}
 	inHosts, err := c.wantsHosts(s)
 	switch {
@@ -161,7 +161,7 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 		return nil, err
 	}
 	if c.URL != "" && strings.TrimSuffix(c.URL, "/") != strings.TrimSuffix(status.Page, "/") {
-		return nil, node.Faults(fmt.Errorf("--url %s: the development cluster that runs here is %s; choose another with --state", c.URL, status.Page))
+		return nil, node.Faults(fmt.Errorf("--server %s: the development cluster that runs here is %s; choose another with --state", c.URL, status.Page))
 	}
 	o.Cluster = dev
 	return func() {}, nil

@@ -26,7 +26,7 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 		return false, node.Faults(fmt.Errorf("%s hurts the network of a cluster with a store of its own: leave --redis away", name))
 	}
 	if c.running() {
-		return false, node.Faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --url away", name))
+		return false, node.Faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --server away", name))
 	}
 	err := hosts.Able()
 	if err != nil && name == chaos.Soak {

@@ -40,22 +40,28 @@ const (
 type commands struct {
 	labCommands
 
-	Signaling signalingCommand `cmd:"" help:"Run a signaling node: the page, the REST API and the clients' WebSockets."`
-	SFU       sfuCommand       `cmd:"" name:"sfu" help:"Run a media node."`
-	Front     balancerCommand  `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
-	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
-	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
-	Events    eventsCommand    `cmd:"" help:"Say what happened: nodes that came and died, rooms that opened, moved and closed, and how long people waited."`
-	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
-	Drain     drainCommand     `cmd:"" help:"Empty a media node: its rooms move to the others while people talk, then its process ends."`
-	Move      moveCommand      `cmd:"" help:"Move a room to another media node while people talk."`
-	Undrain   undrainCommand   `cmd:"" help:"Let a draining media node take rooms again."`
-	Remove    removeCommand    `cmd:"" help:"Take somebody out of a room."`
-	Token     tokenCommand     `cmd:"" help:"Make an access token."`
-	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
-	Ring      ringCommand      `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
-	Version   versionCommand   `cmd:"" help:"Say which build this binary is; --version does so, too."`
-	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
+	Nodes   nodesCommand   `cmd:"" group:"look" help:"List the nodes: state, load, version."`
+	Rooms   roomsCommand   `cmd:"" group:"look" help:"List the open rooms: where they are, and who is in them."`
+	Events  eventsCommand  `cmd:"" group:"look" help:"Say what happened: deaths, moves, how long people had no media."`
+	Explain explainCommand `cmd:"" group:"look" help:"Say why a room lives where it lives."`
+
+	Drain   drainCommand   `cmd:"" group:"change" help:"Empty a media node while people talk, then end it."`
+	Undrain undrainCommand `cmd:"" group:"change" help:"Let a draining media node take rooms again."`
+	Move    moveCommand    `cmd:"" group:"change" help:"Move a room to another media node while people talk."`
+	Remove  removeCommand  `cmd:"" group:"change" help:"Take somebody, or everybody, out of a room."`
+
+	Token tokenCommand `cmd:"" group:"keys" help:"Make an access token."`
+	Keys  keysCommand  `cmd:"" group:"keys" help:"Change a file of keys, one step of a rotation at a time."`
+
+	SFU       sfuCommand       `cmd:"" group:"node" name:"sfu" help:"Run a media node."`
+	Signaling signalingCommand `cmd:"" group:"node" help:"Run a signaling node: the page, the API, the clients' WebSockets."`
+	Front     balancerCommand  `cmd:"" group:"node" help:"Run the small TCP balancer of development and compose clusters."`
+	Health    healthCommand    `cmd:"" group:"node" help:"Ask an address whether it is healthy, in containers without a shell."`
+
+	Ring       ringCommand       `cmd:"" group:"other" help:"Work out on paper how evenly a ring spreads rooms."`
+	Completion completionCommand `cmd:"" group:"other" help:"Print what bash, zsh or fish needs to complete verbs and flags."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what a word can become."`
+	Version    versionCommand    `cmd:"" group:"other" help:"Say which build this is."`
 }
 
 // streams is where a command speaks. Results go to out, all else to err.
@@ -73,15 +79,15 @@ func Main() {
 }
 
 // newParser makes the flags and variables of root's fields. A default such as ${max_sockets} is what node.Defaults says.
-func newParser(root *commands, s streams) (*kong.Kong, error) {
-	return kong.New(root,
+func newParser(root *commands, s streams, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(root, append(more,
 		kong.Name(invocation.Name()),
-		kong.Description("Browser video calls on a cluster of media nodes; a call survives the death of its node."),
+		kong.Description("Holdfast runs browser video calls on a cluster of media nodes; a call survives the death of its node."),
 		kong.Writers(s.out, s.err),
-		kong.UsageOnError(),
+		kong.Help(printHelp),
 		kong.DefaultEnvars("HOLDFAST"),
 		kong.Vars(node.Defaults()),
-	)
+	)...)
 }
 
 func run(ctx context.Context, args []string, s streams) int {
@@ -89,14 +95,19 @@ func run(ctx context.Context, args []string, s streams) int {
 		args = []string{"version"}
 	}
 	var root commands
-	parser, err := newParser(&root, s)
+	helped := false
+	parser, err := newParser(&root, s, kong.Exit(func(int) { helped = true }))
 	if err != nil {
 		fmt.Fprintf(s.err, "%s: %v\n", invocation.Name(), err)
 		return exitFailed
 	}
+	args = helpIsAsked(args)
 	parsed, err := parser.Parse(args)
-	if err != nil {
-		fmt.Fprintf(s.err, "%[1]s: %[2]v\nRun %[1]s --help, or %[1]s VERB --help.\n", invocation.Name(), err)
+	switch {
+	case helped: // What comes after the flag does not matter.
+		return exitDone
+	case err != nil:
+		wrongUsage(s.err, parser.Model, args, err)
 		return exitUsage
 	}
 	_, draining := reflect.TypeAssert[drains](parsed.Selected().Target.Addr())

@@ -111,8 +111,8 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		},
 		{"load of a country", nil, "load --rooms 1000 --peers 300 --dev", []string{"300000 people", "at most 2000", "--join-rate 20"}},
 		{"load that would take a day to begin", nil, "load --rooms 100 --peers 10 --join-rate 0.1 --dev", []string{"2h46m40s to join"}},
-		{"load of two clusters", nil, "load --url http://127.0.0.1:1 --dev", []string{"--dev", "--url"}},
-		{"load of no URL", map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "load --url here", []string{`--url "here"`}},
+		{"load of two clusters", nil, "load --url http://127.0.0.1:1 --dev", []string{"--dev", "--server"}},
+		{"load of no URL", map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "load --url here", []string{`--server "here"`}},
 		{"store URL that is none", map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_STORE": "mysql://secret@here"}, "sfu --solo --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0", []string{"--store"}},
 	}
 	for _, test := range tests {
@@ -215,7 +215,7 @@ func TestComposePassesOnWhatItNames(t *testing.T) {
 
 // TestUnknownWordsAreUsage and nothing else.
 func TestUnknownWordsAreUsage(t *testing.T) {
-	for _, args := range [][]string{{"nonsense"}, {"sfu", "--nonsense"}, {"sfu", "--egress-bits", "many"}, {}} {
+	for _, args := range [][]string{{"nonsense"}, {"sfu", "--nonsense"}, {"sfu", "--egress-bits", "many"}} {
 		if code, _, said := exec(t, nil, args...); code != exitUsage || said == "" {
 			t.Errorf("%v: exit code %d, said %q", args, code, said)
 		}

@@ -16,10 +16,10 @@ import (
 
 // labCommands are missing in a binary built with the tag node.
 type labCommands struct {
-	Dev      devCommand      `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
-	Load     loadCommand     `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
-	Chaos    chaosCommand    `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
-	Sim      simCommand      `cmd:"" help:"Play a scenario of up to 2,000 nodes on a virtual clock, and compare ways to place rooms."`
+	Dev      devCommand      `cmd:"" group:"try" help:"Run a whole cluster on this machine."`
+	Load     loadCommand     `cmd:"" group:"try" help:"Put synthetic people into rooms, and measure."`
+	Chaos    chaosCommand    `cmd:"" group:"try" help:"Hurt a development cluster on purpose, and check every promise."`
+	Sim      simCommand      `cmd:"" group:"try" help:"Play a scenario of up to 2,000 nodes on a virtual clock."`
 	Store    storeCommand    `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 	Sentinel sentinelCommand `cmd:"" hidden:"" help:"Become a Sentinel that watches the store of a development cluster."`
 }
@@ -35,6 +35,9 @@ func findDev(ctx context.Context, state string) (developmentCluster, error) {
 	}
 	return devCluster{dev}, nil
 }
+
+// severalDev reports whether a person has to choose.
+func severalDev(err error) bool { return errors.Is(err, devcluster.ErrSeveral) }
 
 func (c devCluster) page(ctx context.Context) (url string, err error) {
 	status, err := c.Status(ctx)

@@ -14,4 +14,6 @@ var errNoLab = errors.New("this binary was built for nodes and knows no developm
 
 func findDev(context.Context, string) (developmentCluster, error) { return nil, errNoLab }
 
+func severalDev(error) bool { return false }
+
 func spokenFor(error) (code int, ok bool) { return 0, false }

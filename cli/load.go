@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/load"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
@@ -21,7 +22,7 @@ import (
 type loadCommand struct {
 	node.KeyringConfig
 	devStateFlag
-	URL        string        `name:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
+	URL        string        `name:"server" aliases:"url" env:"HOLDFAST_SERVER,HOLDFAST_URL" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
 	Rooms      int           `help:"How many rooms; 5 by default, and one with --room."`
 	Room       string        `placeholder:"ROOM" help:"The room that they join, so that you can join it, too; rooms of their own by default."`
@@ -40,7 +41,7 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()
 	if c.Dev && c.URL != "" {
-		return node.Faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
+		return node.Faults(errors.New("--dev starts a cluster of its own: give it or --server, not both"))
 	}
 	// Wrong numbers are said before a cluster is started for them.
 	options := c.options(s)
@@ -98,14 +99,14 @@ func (c *loadCommand) rooms() int {
 	}
 }
 
-// find leads to the cluster: of --url, started for the run, or the one that runs here.
+// find leads to the cluster: of --server, started for the run, or the one that runs here.
 func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end func(), err error) {
 	end = func() {}
 	switch {
 	case c.URL != "":
 		o.Keys, err = orDev(ctx, &c.KeyringConfig, c.State)
-		if errors.Is(err, devcluster.ErrNoCluster) { // The one at --url may well run.
-			err = fmt.Errorf("--api-keys: none given for %s; set HOLDFAST_API_KEYS=KEY:SECRET as its signaling nodes have it, or name its state file with --state where 'holdfast dev' runs it", c.URL)
+		if errors.Is(err, devcluster.ErrNoCluster) { // The one at --server may well run.
+			err = fmt.Errorf("--api-keys: none given for %s; set HOLDFAST_API_KEYS=KEY:SECRET as its signaling nodes have it, or name its state file with --state where '%s dev' runs it", c.URL, invocation.Name())
 		}
 		return end, node.Faults(err)
 	case c.Dev:
@@ -119,7 +120,7 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	default:
 		dev, err := devcluster.Find(ctx, c.State)
 		if errors.Is(err, devcluster.ErrNoCluster) {
-			return end, node.Faults(errors.New("--url: none given, and " + err.Error() + ", or let load start one for the run with --dev"))
+			return end, node.Faults(errors.New("--server: none given, and " + err.Error() + ", or let load start one for the run with --dev"))
 		}
 		if err != nil {
 			return end, node.Faults(err)

@@ -86,7 +86,7 @@ func Find(ctx context.Context, path string) (*Client, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return nil, fmt.Errorf("several development clusters are running; choose one with --state: %s", strings.Join(live, ", "))
+		return nil, fmt.Errorf("%w; choose one with --state: %s", ErrSeveral, strings.Join(live, ", "))
 	}
 }
 

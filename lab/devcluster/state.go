@@ -12,6 +12,9 @@ import (
 // ErrNoCluster means that this user runs no development cluster.
 var ErrNoCluster = errors.New("no development cluster is running")
 
+// ErrSeveral means that this user runs several.
+var ErrSeveral = errors.New("several development clusters are running")
+
 // stateFile leads to a supervisor. It holds the run's secrets.
 type stateFile struct {
 	Pid     int    `json:"pid"`

@@ -80,7 +80,7 @@ func (o Options) Validate() error {
 		fault(o.Rooms != 1, "--room %s: it is one room; leave out --rooms %d", o.Room, o.Rooms)
 	}
 	if where, err := url.Parse(o.URL); err != nil || (where.Scheme != "http" && where.Scheme != "https") || where.Host == "" {
-		faults = append(faults, fmt.Errorf("--url %q: give a signaling node's address, for example http://127.0.0.1:7880", o.URL))
+		faults = append(faults, fmt.Errorf("--server %q: give a signaling node's address, for example http://127.0.0.1:7880", o.URL))
 	}
 	fault(o.Keys == nil, "--api-keys: none given")
 	if len(faults) > 0 {

@@ -29,13 +29,23 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	if next.last {
 		return endingOf(next.err), true
 	}
-	if next.err != nil {
-		s.socket.send(reply.Of(next.err))
-		return ending{}, false
+	if leave, ok := next.message.(*wire.Leave); ok && next.err == nil {
+		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.line.keepPlace(ctx, leave)}, true
 	}
+	err := next.err
+	if err == nil {
+		err = s.obey(ctx, next)
+	}
+	if err != nil {
+		s.socket.refuse(next.request, err)
+	}
+	return ending{}, false
+}
+
+// obey does what a client's message asks for. It returns why the message is refused, unless that is known only later: then the answer follows.
+func (s *session) obey(ctx context.Context, next inbound) error {
 	if (s.inNoRoom() || s.line.waits()) && !roomless(next.message) {
-		s.socket.send(reply.Of(errInNoRoom))
-		return ending{}, false
+		return errInNoRoom
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
@@ -51,15 +61,14 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.say(translate.View(m))
 	case *wire.Mute:
 		if !m.Muted && !mayPublish(s.who, m.Source) {
-			s.socket.send(reply.Of(errNotPublished))
-			break
+			return errNotPublished
 		}
 		s.known.mute(m.Source, m.Muted)
 		s.known.unsaid[m.Source] = s.link == nil
 		s.seat.shown.Store(s.known.shows(s.who))
 		s.say(translate.Mute(m.Source, m.Muted))
 	case *wire.Say:
-		s.chat(m)
+		return s.chat(m)
 	case *wire.Migrated:
 		s.migrated(m)
 	case *wire.Stalled:
@@ -73,18 +82,14 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.countWay(m.Path)
 		logPath(s.log, s.server.pathLogs, m.Path, s.pin.Node)
 		s.socket.send(&wire.Pong{T: m.T})
-	case *wire.Leave:
-		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: s.line.keepPlace(ctx, m)}, true
 	default:
-		if err := s.grantRequest(ctx, m); err != nil {
-			s.socket.send(reply.Of(err))
-		}
+		return s.grantRequest(ctx, next)
 	}
-	return ending{}, false
+	return nil
 }
 
-func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
-	switch m := next.(type) {
+func (s *session) grantRequest(ctx context.Context, next inbound) error {
+	switch m := next.message.(type) {
 	case *wire.Rename:
 		return s.rename(m)
 	case *wire.Watch:
@@ -98,9 +103,9 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 	case *wire.Hand, *wire.React:
 		return s.express(m)
 	case *wire.Moderate:
-		return s.moderate(ctx, m)
+		return s.moderate(ctx, m, next.request)
 	case *wire.SetDoor, *wire.LetIn, *wire.TurnAway:
-		return s.atTheDoor(ctx, m)
+		return s.atTheDoor(ctx, m, next.request)
 	default:
 		return errOrder
 	}
@@ -136,16 +141,15 @@ var (
 )
 
 // Without a link the line is lost; the client misses its echo and repeats it.
-func (s *session) chat(m *wire.Say) {
+func (s *session) chat(m *wire.Say) error {
 	if !s.who.CanChat {
-		s.socket.send(reply.Of(errNoChat))
-		return
+		return errNoChat
 	}
 	if !s.server.limits.Chat(s.person()) {
-		s.socket.send(reply.Of(limits.ErrFlood))
-		return
+		return limits.ErrFlood
 	}
 	s.say(&control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: m.Text, Id: m.ID}}})
+	return nil
 }
 
 func (s *session) rename(m *wire.Rename) error {
@@ -184,7 +188,7 @@ func (s *session) express(m wire.Message) error {
 var errNotModerator = fault.Denied("this needs somebody who runs the room (roomAdmin)")
 
 // moderate asks the room's node in the background; refusals come then.
-func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
+func (s *session) moderate(ctx context.Context, m *wire.Moderate, asked wire.RequestID) error {
 	if !s.who.CanModerate {
 		return errNotModerator
 	}
@@ -197,7 +201,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 		detached := context.WithoutCancel(ctx) // what is begun is finished
 		s.work(func() {
 			if err := s.server.moderation.Remove(detached, request).Err(); err != nil {
-				s.socket.send(reply.Of(err))
+				s.socket.refuse(asked, err)
 			}
 		})
 		return nil
@@ -215,14 +219,14 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	s.work(func() {
 		if err := s.server.moderation.Moderate(ctx, at, request); err != nil {
 			s.log.Debug("not moderated", "act", m.Act, "error", err)
-			s.socket.send(reply.Of(err))
+			s.socket.refuse(asked, err)
 		}
 	})
 	return nil
 }
 
 // atTheDoor answers with line and door. Looks repeat every few seconds, so a slow store does not hold the session up.
-func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
+func (s *session) atTheDoor(ctx context.Context, m wire.Message, asked wire.RequestID) error {
 	var o waitlist.Order
 	switch m := m.(type) {
 	case *wire.SetDoor:
@@ -251,7 +255,7 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 	}
 	s.work(func() {
 		if err := order(); err != nil {
-			s.socket.send(reply.Of(err))
+			s.socket.refuse(asked, err)
 		}
 	})
 	return nil

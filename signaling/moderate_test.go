@@ -73,8 +73,10 @@ func TestWhoRunsTheRoomModerates(t *testing.T) {
 	for _, want := range []string{`Bob: ACT_MUTE SOURCE_MICROPHONE by "ada"`, `Bob: ACT_ASK_UNMUTE SOURCE_CAMERA by "ada"`, `ada: ACT_GIVE_UP`} {
 		testkit.Eventually(t, want, func() bool { return strings.Contains(n.said(), want) })
 	}
-	ada.say(&wire.Moderate{Act: wire.ActGrant, Peer: "p-nobody"})
-	ada.fault(wire.CodeNotAllowed, "not in the room")
+	ada.write(`{"type":"moderate","act":"grant","peer":"p-nobody","request":"9"}`)
+	if got := hear[*wire.Error](ada); got.Code != wire.CodeNotAllowed || got.Request != "9" || !strings.Contains(got.Message, "not in the room") {
+		t.Errorf("who grants a stranger something is told %+v", got)
+	}
 	n.set(func() { n.silent = true })
 	ada.say(&wire.Moderate{Act: wire.ActAskUnmute, Peer: guest.Peer, Source: wire.SourceMicrophone})
 	ada.fault(wire.CodeTooManyMessages, "a moment ago")

@@ -20,15 +20,18 @@ func TestGarbageIsAnsweredAndTooMuchOfItEnds(t *testing.T) {
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
 	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
-	for frame, want := range map[string]wire.Code{
-		`{`:                           wire.CodeBadMessage,
-		`{"type":"dance"}`:            wire.CodeUnknownType,
-		`{"type":"mute"}`:             wire.CodeBadMessage,
-		`{"type":"join","token":"x"}`: wire.CodeBadMessage,
+	for frame, want := range map[string]wire.Error{
+		`{`:                                            {Code: wire.CodeBadMessage},
+		`{"type":"dance","request":"1"}`:               {Code: wire.CodeUnknownType, Request: "1"},
+		`{"type":"mute","request":"2"}`:                {Code: wire.CodeBadMessage, Request: "2"},
+		`{"type":"mute","request":3}`:                  {Code: wire.CodeBadMessage},
+		`{"type":"join","token":"x"}`:                  {Code: wire.CodeBadMessage},
+		`{"type":"door","request":"4"}`:                {Code: wire.CodeNotAllowed, Request: "4"},
+		`{"request":"5","type":"watch","users":["a"]}`: {Code: wire.CodeNotAllowed, Request: "5"},
 	} {
 		ada.write(frame)
-		if fault := hear[*wire.Error](ada); fault.Code != want || !strings.HasSuffix(fault.Message, ".") {
-			t.Errorf("%s is answered with %+v, want %s", frame, fault, want)
+		if fault := hear[*wire.Error](ada); fault.Code != want.Code || fault.Request != want.Request || !strings.HasSuffix(fault.Message, ".") {
+			t.Errorf("%s is answered with %+v, want %s of %q", frame, fault, want.Code, want.Request)
 		}
 	}
 	if err := ada.conn.Write(context.Background(), websocket.MessageBinary, []byte{1}); err != nil {
@@ -49,7 +52,7 @@ func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
 	_, _, e := lobbyWith(t, func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
 	ada, _ := e.join("lobby", "Ada")
 	for range 4 + 1 + droppedInARow + 10 {
-		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"ping","t":1}`)) != nil {
+		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"ping","t":1,"request":"7"}`)) != nil {
 			break
 		}
 	}
@@ -61,7 +64,7 @@ func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
 			pongs++
 		case *wire.Error:
 			faults++
-			if m.Code != wire.CodeTooManyMessages {
+			if m.Code != wire.CodeTooManyMessages || m.Request != "7" {
 				t.Errorf("heard %+v", m)
 			}
 		}

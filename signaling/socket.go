@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -53,11 +54,12 @@ var (
 
 type inbound struct {
 	message wire.Message
+	request wire.RequestID
 	err     error
 	last    bool // end the session with err
 }
 
-// socket is a WebSocket with two bounded queues. Only send may be called by any goroutine. A quiet client costs one,
+// socket is a WebSocket with two bounded queues. Only send and refuse may be called by any goroutine. A quiet client costs one,
 // the reader.
 type socket struct {
 	conn   *websocket.Conn
@@ -95,6 +97,13 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 func (k *socket) admit() {
 	k.tcp.Done()
 	k.conn.SetReadLimit(wire.MaxMessageBytes)
+}
+
+// refuse answers the client's message of that id with an error. It may be called by any goroutine, as send may.
+func (k *socket) refuse(request wire.RequestID, err error) {
+	answer := reply.Of(err)
+	answer.Request = request
+	k.send(answer)
 }
 
 // A full queue cuts the client off.
@@ -182,12 +191,15 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 			next.err, next.last = limits.ErrFlood, true
 		case !allowed:
 			dropped++
-			next.err = limits.ErrFlood
+			next.request, next.err = wire.RequestOf(frame), limits.ErrFlood
 		case kind != websocket.MessageText:
 			next.err = fmt.Errorf("%w: it is not a text frame", wire.ErrMalformed)
 		default:
 			dropped = 0
-			if caught := panics.Catch(func() { next.message, next.err = k.decode(frame) }); caught != nil {
+			if caught := panics.Catch(func() {
+				next.request = wire.RequestOf(frame)
+				next.message, next.err = k.decode(frame)
+			}); caught != nil {
 				next = inbound{err: caught, last: true}
 			}
 		}

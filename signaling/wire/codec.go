@@ -17,6 +17,21 @@ var ErrMalformed = errors.New("malformed message")
 // Decode reads a client's message.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
+// RequestOf returns the id that a client gave a message of any type, so that the error of that message can carry it. It is
+// empty if the frame has none, or one that is no text of 1 to 64 bytes.
+func RequestOf(frame []byte) RequestID {
+	if !bytes.Contains(frame, []byte(`"request"`)) {
+		return ""
+	}
+	var m struct {
+		Request RequestID `json:"request"`
+	}
+	if json.Unmarshal(frame, &m) != nil || len(m.Request) > maxRequestBytes {
+		return ""
+	}
+	return m.Request
+}
+
 // KindOf returns the type of a frame that Encode wrote, and an empty type for other frames.
 func KindOf(frame []byte) Type {
 	rest, ok := bytes.CutPrefix(frame, []byte(`{"type":"`))

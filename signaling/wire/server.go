@@ -179,6 +179,8 @@ type Error struct {
 	Message      string `json:"message"`
 	Retryable    bool   `json:"retryable"`
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
+	// Request is the id of the message that was refused.
+	Request RequestID `json:"request,omitempty"`
 }
 
 // Connected answers Connect.

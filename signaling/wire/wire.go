@@ -29,6 +29,7 @@ const (
 	maxPixels       = 1 << 15
 	maxChatRunes    = 2000
 	maxChatIDBytes  = 64
+	maxRequestBytes = 64
 	MaxWatched      = 500
 	maxUserBytes    = 256
 	MaxReceivers    = 50
@@ -47,6 +48,9 @@ type Type string
 
 // PeerID names a peer uniquely in its room, and stays when the room moves.
 type PeerID string
+
+// RequestID is a client's own name for one of its messages. The error of that message carries it.
+type RequestID string
 
 // Message is a message of either direction.
 type Message interface{ kind() Type }

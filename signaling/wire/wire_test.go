@@ -295,7 +295,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(golden)
 	}
+	f.Add([]byte(`{"type":"mute","request":"1"}`))
 	f.Fuzz(func(t *testing.T, frame []byte) {
+		if id := RequestOf(frame); len(id) > maxRequestBytes {
+			t.Fatalf("a request of %d bytes", len(id))
+		}
 		m, err := Decode(frame)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnknownType) {
@@ -318,4 +322,22 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%s became %s (%v)", first, second, err)
 		}
 	})
+}
+
+func TestARequestIsATextOfATopLevelField(t *testing.T) {
+	for frame, want := range map[string]RequestID{
+		`{"type":"mute","request":"a"}`:                               "a",
+		`{"request":"a","type":"dance"}`:                              "a",
+		`{"type":"mute"}`:                                             "",
+		`{"type":"mute","request":7}`:                                 "",
+		`{"type":"mute","request":null}`:                              "",
+		`{"type":"message","body":{"request":"a"}}`:                   "",
+		`{"type":"mute","request":"` + strings.Repeat("x", 65) + `"}`: "",
+		`["request"]`:                                                 "",
+		`"request`:                                                    "",
+	} {
+		if got := RequestOf([]byte(frame)); got != want {
+			t.Errorf("the request of %s is %q, want %q", frame, got, want)
+		}
+	}
 }

@@ -1,21 +1,23 @@
 import { CallError } from './errors.js';
 
 /**
- * Returns the WebSocket address of an http, https, ws or wss address, with the path /ws when none is given. A relative address is resolved
- * against the page's. Throws a CallError `bad_url` for every other address.
- * @param {string | URL} url
+ * Returns the WebSocket address of an http, https, ws or wss address. Its path may be empty, end with /, or end with /ws: that is where signaling
+ * nodes answer, perhaps behind a prefix of a proxy. A relative address is resolved against the page's. Throws a CallError `bad_url` for any other.
+ * @param {unknown} url
  * @returns {string}
  */
 export function socketUrl(url) {
   let address;
   try {
+    if (url === '' || typeof url !== 'string' && !(url instanceof URL)) throw new TypeError('no address');
     address = new URL(url, globalThis.location?.href);
   } catch (cause) {
     throw new CallError('bad_url', { cause });
   }
   if (!/^(http|ws)s?:$/.test(address.protocol)) throw new CallError('bad_url');
   address.protocol = address.protocol.replace('http', 'ws');
-  if (address.pathname === '/') address.pathname = '/ws';
+  if (address.pathname.endsWith('/')) address.pathname += 'ws';
+  if (!address.pathname.endsWith('/ws')) throw new CallError('bad_url', { message: `The address of the server is not valid: its path is ${address.pathname}. It ends with / or with /ws.` });
   address.hash = '';
   return address.href;
 }

@@ -1,6 +1,7 @@
 // The call: the interface of Holdfast for an application that joins a room.
 
 import { socketUrl } from './address.js';
+import { checkBoolean, checkCallOptions, checkedWants, checkIdentities, checkJoin, checkLine, checkName, checkPeer, checkSource, checkTrack } from './arguments.js';
 import { mediaOptions } from './call-options.js';
 import { callState } from './call-state.js';
 import { Chat } from './chat.js';
@@ -73,15 +74,17 @@ export class Call extends EventTarget {
     send: (message) => this.#session?.send(message),
     sendOrKeep: (message) => this.#session?.sendOrKeep(message),
     mute: (source) => this.#own.setMuted(source, true),
+    isMuted: (source) => this.#own.isMuted(source),
     me: () => this.#me,
   });
   #view = new View();
   #said = new Said(this.#view, this.#own, (message) => this.#session?.send(message));
   #wentUp = false;
 
-  /** @param {CallOptions} [options] */
+  /** @param {CallOptions} [options] throws a CallError `bad_argument` for wrong ones */
   constructor(options = {}) {
     super();
+    checkCallOptions(options);
     this.#options = options;
   }
 
@@ -92,6 +95,11 @@ export class Call extends EventTarget {
   /** This client's peer id; empty before `joined`. */
   get peer() {
     return this.#me?.peer ?? '';
+  }
+
+  /** This client's identity, as its token names it; empty before `joined`. */
+  get identity() {
+    return this.#me?.identity ?? '';
   }
 
   get room() {
@@ -138,18 +146,23 @@ export class Call extends EventTarget {
    * @param {Source} source
    */
   stream(peer, source) {
+    checkPeer(peer);
+    checkSource(source);
     return this.#media?.stream(peer, source) ?? new MediaStream();
   }
 
   /**
-   * Resolves when the person is in the room, perhaps after waiting in line; media follows (`state` becomes `live`). Rejects with a CallError.
+   * Resolves when the person is in the room, perhaps after waiting in line; media follows (`state` becomes `live`). Rejects with a CallError: at
+   * once with `bad_url`, `bad_token` or `bad_argument`, after which the call can be joined again, else within `joinLimitMs`.
    * @param {JoinOptions} options
    * @returns {Promise<import('./protocol.js').Joined>}
    */
-  async join({ url, token, room, name, wait, stream, joinLimitMs }) {
+  async join(options) {
     if (this.#state !== 'idle') throw new CallError('bad_state');
+    const address = socketUrl(options?.url);
+    checkJoin(options);
     if (typeof RTCPeerConnection === 'undefined') throw new CallError('no_webrtc');
-    const address = socketUrl(url);
+    const { token, room, name, wait, stream, joinLimitMs } = options;
     this.#own.take(stream);
     this.#open({ url: address, token, room, name, wait, joinLimitMs, WebSocket: this.#options.WebSocket });
     this.#setState('joining');
@@ -172,21 +185,25 @@ export class Call extends EventTarget {
 
   /**
    * Mutes or unmutes a source. A muted source keeps its track, of which nothing is sent. An `error` event tells when the token does not allow
-   * the source that is to be unmuted.
+   * the source that is to be unmuted. Rejects with `bad_argument` for what is no source.
    * @param {Source} source
    * @param {boolean} muted
    */
   async setMuted(source, muted) {
+    checkSource(source);
+    checkBoolean('muted', muted);
     if (!muted && !this.mayPublish(source)) emit(this, 'error', new CallError('not_published'));
     await this.#own.setMuted(source, muted);
   }
 
   /**
-   * Sends another track for a source, or none for null, without a new offer. Rejects with `not_published` when the token does not allow the source.
+   * Sends another track for a source, or none for null, without a new offer. Rejects with `not_published` when the token does not allow the source,
+   * and with `bad_argument` for a track of another kind.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
   async replaceTrack(source, track) {
+    checkTrack(source, track);
     if (track && !this.mayPublish(source)) throw new CallError('not_published');
     await this.#own.replace(source, track);
   }
@@ -196,6 +213,7 @@ export class Call extends EventTarget {
    * @param {Source} source
    */
   isMuted(source) {
+    checkSource(source);
     return this.#own.isMuted(source);
   }
 
@@ -205,6 +223,7 @@ export class Call extends EventTarget {
    * @param {Source} source
    */
   mayPublish(source) {
+    checkSource(source);
     const { publish = true, sources } = this.#me?.permissions ?? {};
     const taken = source !== 'screen-audio' || !this.#me || Boolean(this.#session?.screenAudio && this.#media?.sends(source));
     return publish && (sources?.includes(source) ?? true) && taken;
@@ -213,7 +232,7 @@ export class Call extends EventTarget {
   /**
    * Sends a direct message to everybody else in the room. Resolves with the outcome for each identity: see `messages.sendToEach`.
    * @param {unknown} body
-   * @param {import('./messages.js').SendOptions} options
+   * @param {import('./messages.js').SendOptions} [options]
    */
   sendToAll(body, options = {}) {
     const others = this.roster.map(({ identity }) => identity).filter((identity) => identity !== this.#me?.identity);
@@ -221,11 +240,12 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Sends a chat line of text, never markup, cut to 2000 characters. Returns null for a blank text, before `joined`, and when the token does not
-   * allow chat, which an `error` event tells.
+   * Sends a chat line of text, never markup. Returns null for a blank text, before `joined`, and when the token does not allow chat, which an
+   * `error` event tells. Throws a CallError `text_too_long` for more than 2000 characters.
    * @param {string} text
    */
   say(text) {
+    checkLine(text);
     if (this.#me?.permissions?.chat === false) {
       emit(this, 'error', new CallError('not_said'));
       return null;
@@ -234,10 +254,11 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Changes the name that the others see. An `error` event tells when the token does not allow it.
+   * Changes the name that the others see. An `error` event tells when the token does not allow it. Throws `bad_argument` for more than 256 bytes.
    * @param {string} name
    */
   rename(name) {
+    checkName(name);
     if (this.#me?.permissions?.rename) this.#said.rename(name);
     else emit(this, 'error', new CallError('not_renamed'));
   }
@@ -247,15 +268,16 @@ export class Call extends EventTarget {
    * @param {Iterable<string>} users
    */
   watch(users) {
-    this.#watched.set(users);
+    this.#watched.set(checkIdentities(users));
   }
 
   /**
    * Tells the media node which sources the page shows, most important first, in device pixels. The node fills slots and chooses layers by this.
+   * The first 512 count.
    * @param {Want[]} wants
    */
   setView(wants) {
-    this.#said.show(wants);
+    this.#said.show(checkedWants(wants));
   }
 
   /**
@@ -265,6 +287,8 @@ export class Call extends EventTarget {
    * @param {boolean} unreadable
    */
   setUnreadable(peer, source, unreadable) {
+    checkPeer(peer);
+    checkSource(source);
     this.#view.setUnreadable(peer, source, unreadable);
   }
 
@@ -296,6 +320,7 @@ export class Call extends EventTarget {
     on(session, 'message', (message) => this.#onMessage(message));
     on(session, 'waiting', ({ position, reason, estimateMs }) => emit(this, 'waiting', { position, reason, estimateMs }));
     on(session, 'lost', () => this.#refreshState());
+    on(session, 'refused', ({ message, error }) => this.#onRefused(message, error));
     on(session, 'error', (error) => emit(this, 'error', error));
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
     this.#watched.follow(session);
@@ -370,6 +395,18 @@ export class Call extends EventTarget {
         if (message.type === 'restart') this.#own.renew('screen-audio');
         if (this.#media) tellMedia(this.#media, message);
     }
+  }
+
+  /**
+   * Drops a message that the server refused for good, so that it is not sent again on the next connection.
+   * @param {import('./protocol.js').ClientMessage} message
+   * @param {CallError} error
+   */
+  #onRefused(message, error) {
+    if (message.type === 'offer') this.#media?.offers.rejected({ type: 'offer-rejected', id: message.id, message: error.message, epoch: this.epoch });
+    if (error.retryable) return;
+    if (message.type === 'chat') this.#chat.refused(message);
+    this.#said.refused(message);
   }
 
   /** @param {boolean} limited */

@@ -6,7 +6,6 @@
  * @typedef {{id: string, peer: string, name: string, text: string, at: number, own: boolean, state: LineState}} Line
  */
 
-export const CHAT_LIMIT = 2000;
 const KEPT = 500;
 /** A line without an echo is sent again after this time, because the node that had it may have died. */
 const REPEAT_MS = 2500;
@@ -35,12 +34,12 @@ export class Chat {
   }
 
   /**
-   * Adds a line of one's own, cut to CHAT_LIMIT characters, and sends it. Its state is `sending` until the server's echo makes it `sent`.
+   * Adds a line of one's own, and sends it. Its state is `sending` until the server's echo makes it `sent`.
    * @param {{peer: string, name: string, text: string}} line
    * @returns {Line | null} null for a blank one
    */
   say({ peer, name, text }) {
-    const words = [...text.trim()].slice(0, CHAT_LIMIT).join('');
+    const words = text.trim();
     if (words === '') return null;
     const id = Math.random().toString(36).slice(2, 12) + Date.now().toString(36);
     /** @type {Line} */
@@ -65,6 +64,17 @@ export class Chat {
     if (known.state === 'sent') return; // Said twice.
     Object.assign(known, { at, state: 'sent' });
     this.#changed({ ...known });
+  }
+
+  /**
+   * Counts a line that the server refused as not sent.
+   * @param {import('./protocol.js').Say} said
+   */
+  refused({ id }) {
+    const line = this.#lines.find((one) => one.own && one.id === id && one.state === 'sending');
+    if (!line) return;
+    clearTimeout(this.#waiting.get(line.id));
+    this.#try(line, 0);
   }
 
   close() {

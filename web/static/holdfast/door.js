@@ -1,5 +1,6 @@
 // The room's door, for a moderator: how many people may be in the room, who waits, and who of those may enter.
 
+import { checkDoor, checkIdentity } from './arguments.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 
@@ -56,6 +57,7 @@ export class Door {
    * @param {{cap?: number, closed?: boolean}} change `cap` -1: any number of people. A closed room is entered by whom one lets in
    */
   set({ cap, closed }) {
+    checkDoor(cap, closed);
     this.#act({ type: 'door', ...(cap !== undefined && { cap }), ...(closed !== undefined && { closed }) });
   }
 
@@ -64,11 +66,13 @@ export class Door {
    * @param {string} identity
    */
   letIn(identity) {
+    checkIdentity(identity);
     this.#act({ type: 'let-in', identity });
   }
 
   /** @param {string} identity */
   turnAway(identity) {
+    checkIdentity(identity);
     this.#act({ type: 'turn-away', identity });
   }
 

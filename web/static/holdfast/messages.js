@@ -1,5 +1,6 @@
 // Direct messages between users, wherever they are connected.
 
+import { checkIdentities, checkIdentity, checkLetter } from './arguments.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 import { randomId } from './random-id.js';
@@ -21,15 +22,20 @@ import { randomId } from './random-id.js';
  * @property {import('./protocol.js').SendMessage} message to those who have not answered
  * @property {Deliveries} became
  * @property {(became: Deliveries) => void} resolve
+ * @property {boolean} said whether it was ever sent
+ * @property {ReturnType<typeof setTimeout>} limit
  */
 
 /** How many receivers without an answer one sender may have; the server has the same limit. */
 const WAITING_LIMIT = 64;
-const BODY_BYTES = 8192;
+/** How long a message may be without an outcome. A server says what became of it within 23 s. */
+const OUTCOME_MS = 60000;
 /** How many receivers a message to several users has at first, and then in each second. The server takes no more. */
 const AT_ONCE = 50;
 const A_SECOND = 10;
 const TRIES = 60;
+/** The refusals that a slower pace helps against. */
+const TOO_FAST = ['too_many_messages', 'too_many_waiting'];
 /** The server takes 40 messages a second of a connection. */
 const ACK_MS = 100;
 /** How many streams one `received` may name; the server has the same limit. */
@@ -74,6 +80,7 @@ export class Messages extends EventTarget {
     on(session, 'resumed', () => this.opened(this.#scope));
     on(session, 'lost', () => this.lost());
     on(session, 'message', (message) => this.heard(message));
+    on(session, 'refused', ({ message, error }) => message.type === 'message' && this.refused(message, error));
     on(session, 'ended', (error) => this.close(error));
   }
 
@@ -84,13 +91,14 @@ export class Messages extends EventTarget {
 
   /**
    * Resolves with what became of the message: `delivered` (a client of the user has it), `offline`, or `gave_up` (nobody answered within 20 s: it
-   * may have arrived). Rejects with a CallError if it is refused. Waits for a connection.
+   * may have arrived). Rejects with a CallError if it is refused, and with `unreachable` after a minute without a connection; it is not sent then.
    * @param {string} to an identity
-   * @param {unknown} body text for `text`, else anything that JSON carries, 8 KiB at most
-   * @param {SendOptions} options
+   * @param {unknown} body text for `text`, else anything but null that JSON carries, 8 KiB at most
+   * @param {SendOptions} [options]
    * @returns {Promise<Delivery>}
    */
   async send(to, body, options = {}) {
+    checkIdentity(to);
     const became = /** @type {Delivery | CallError} */ ((await this.#post([to], body, options)).get(to));
     if (became instanceof CallError) throw became;
     return became;
@@ -98,19 +106,19 @@ export class Messages extends EventTarget {
 
   /**
    * Sends one message to several users, at the pace that the server takes. Resolves with the outcome for each user: a delivery, or a CallError.
-   * @param {string[]} users identities
+   * @param {Iterable<string>} users identities
    * @param {unknown} body
-   * @param {SendOptions} options
+   * @param {SendOptions} [options]
    * @returns {Promise<Deliveries>}
    */
   async sendToEach(users, body, options = {}) {
     /** @type {Deliveries} */
     const became = new Map();
-    let left = [...new Set(users)];
+    let left = [...new Set(checkIdentities(users))];
     for (let tries = 1; left.length > 0; tries++) {
       const part = left.splice(0, tries === 1 ? AT_ONCE : A_SECOND);
       for (const [user, what] of await this.#post(part, body, options)) {
-        if (what instanceof CallError && what.retryable && tries < TRIES) left.push(user);
+        if (what instanceof CallError && TOO_FAST.includes(what.code) && tries < TRIES) left.push(user);
         else became.set(user, what);
       }
       if (left.length > 0) await new Promise((resolve) => void setTimeout(resolve, 1000));
@@ -127,17 +135,21 @@ export class Messages extends EventTarget {
   async #post(to, body, { kind = 'text' }) {
     /** @param {CallError} error */
     const refused = (error) => new Map(to.map((user) => [user, error]));
+    try {
+      checkLetter(kind, body);
+    } catch (error) {
+      return refused(/** @type {CallError} */ (error));
+    }
     if (this.#closed) return refused(this.#closed);
     if (this.#scope === '') return refused(new CallError('not_messaged'));
-    if (new TextEncoder().encode(JSON.stringify(body)).length > BODY_BYTES) return refused(new CallError('message_too_long'));
     const waiting = [...this.#letters.values()].reduce((sum, { message }) => sum + message.to.length, 0);
     if (waiting + to.length > WAITING_LIMIT) return refused(new CallError('too_many_waiting', { retryable: true }));
     return new Promise((resolve) => {
       const seq = ++this.#seq;
       /** @type {import('./protocol.js').SendMessage} */
       const message = { type: 'message', to: [...to], kind, body, stream: this.#stream, seq };
-      this.#letters.set(seq, { message, became: new Map(), resolve });
-      if (this.#open) this.#send(message);
+      const limit = setTimeout(() => this.#giveUp(seq), OUTCOME_MS);
+      this.#letters.set(seq, { message, became: new Map(), resolve, limit, said: this.#open && this.#send(message) });
     });
   }
 
@@ -148,7 +160,7 @@ export class Messages extends EventTarget {
   opened(scope) {
     [this.#open, this.#scope, this.#closed] = [true, scope, null];
     if (scope === '') this.#refuse(new CallError('not_messaged'));
-    for (const { message } of this.#letters.values()) this.#send(message);
+    for (const letter of this.#letters.values()) letter.said = this.#send(letter.message) || letter.said;
   }
 
   lost() {
@@ -171,11 +183,37 @@ export class Messages extends EventTarget {
     this.#refuse(reason);
   }
 
+  /**
+   * Drops a message that the server refused as a whole.
+   * @param {import('./protocol.js').SendMessage} message
+   * @param {CallError} error
+   */
+  refused({ seq }, error) {
+    this.#end(seq, error);
+  }
+
   /** @param {CallError} error */
   #refuse(error) {
-    const letters = [...this.#letters.values()];
-    this.#letters.clear();
-    for (const { message, became, resolve } of letters) resolve(new Map([...became, .../** @type {[string, CallError][]} */ (message.to.map((user) => [user, error]))]));
+    for (const seq of [...this.#letters.keys()]) this.#end(seq, error);
+  }
+
+  /** @param {number} seq */
+  #giveUp(seq) {
+    this.#end(seq, this.#letters.get(seq)?.said ? 'gave_up' : new CallError('unreachable', { retryable: true }));
+  }
+
+  /**
+   * Ends a message with one outcome for everybody who has none.
+   * @param {number} seq
+   * @param {Delivery | CallError} outcome
+   */
+  #end(seq, outcome) {
+    const letter = this.#letters.get(seq);
+    if (!letter) return;
+    clearTimeout(letter.limit);
+    this.#letters.delete(seq);
+    for (const user of letter.message.to) letter.became.set(user, outcome);
+    letter.resolve(letter.became);
   }
 
   /** @param {MessageState} state */
@@ -188,9 +226,7 @@ export class Messages extends EventTarget {
     }
     letter.message.to = letter.message.to.filter((user) => user !== to);
     letter.became.set(to, state === 'refused' ? new CallError(code ?? 'internal', { message, retryable: code === 'too_many_messages' }) : state);
-    if (letter.message.to.length > 0) return;
-    this.#letters.delete(seq);
-    letter.resolve(letter.became);
+    if (letter.message.to.length === 0) this.#end(seq, 'delivered');
   }
 
   /** @param {UserMessage} message */

@@ -1,5 +1,6 @@
 // Raised hands and reactions, and the acts of a moderator.
 
+import { checkAct, checkBoolean, checkEmoji } from './arguments.js';
 import { Door } from './door.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
@@ -11,11 +12,9 @@ import { CallError } from './errors.js';
  * @property {(message: import('./protocol.js').ClientMessage) => boolean | undefined} send
  * @property {(message: import('./protocol.js').ClientMessage) => void} sendOrKeep now, or when the socket is back
  * @property {(source: Source) => void} mute one's own source
+ * @property {(source: Source) => boolean} isMuted
  * @property {() => import('./protocol.js').Joined | null} me
  */
-
-/** The emojis that a reaction may have. */
-export const EMOJIS = /** @type {const} */ (['👍', '👏', '❤️', '😂', '😮', '🎉']);
 
 /**
  * Events of the call:
@@ -55,12 +54,13 @@ export class Moderation {
 
   /**
    * Asks the server for a moderator's act: `mute`, `ask-unmute`, `lower-hand`, `remove`, `grant` or `give-up`. `mute` and `lower-hand` mean
-   * everybody else when no peer is named. An `error` event tells what cannot be done.
+   * everybody else when no peer is named. An `error` event, whose `about` is `moderate`, tells what cannot be done.
    * @param {Act} act
    * @param {string} [peer]
    * @param {Source} [source] of `mute` and `ask-unmute`
    */
   act(act, peer, source = 'microphone') {
+    checkAct(act, peer, source);
     if (!this.allowed) {
       emit(this.#call, 'error', new CallError('not_moderator'));
       return;
@@ -73,14 +73,16 @@ export class Moderation {
    * @param {boolean} raised
    */
   raiseHand(raised) {
+    checkBoolean('raised', raised);
     this.#around.sendOrKeep({ type: 'hand', raised });
   }
 
   /**
    * Sends a reaction. The event `reactions` shows it once the server has told it to everybody.
-   * @param {typeof EMOJIS[number]} emoji
+   * @param {typeof import('./emojis.js').EMOJIS[number]} emoji
    */
   react(emoji) {
+    checkEmoji(emoji);
     this.#around.send({ type: 'reaction', emoji });
   }
 
@@ -91,7 +93,7 @@ export class Moderation {
         this.#silence(message.source, message.by);
         break;
       case 'unmute-asked':
-        if (this.#call.isMuted(message.source)) emit(this.#call, 'unmute-asked', { source: message.source, by: message.by ?? '' });
+        if (this.#around.isMuted(message.source)) emit(this.#call, 'unmute-asked', { source: message.source, by: message.by ?? '' });
         break;
       case 'reactions':
         emit(this.#call, 'reactions', { reactions: message.reactions });
@@ -111,7 +113,7 @@ export class Moderation {
    * @param {string} [by]
    */
   #silence(source, by = '') {
-    const wasOn = !this.#call.isMuted(source);
+    const wasOn = !this.#around.isMuted(source);
     this.#around.mute(source);
     if (wasOn) emit(this.#call, 'muted-by', { source, by });
   }

@@ -1,6 +1,7 @@
 // Presence without a call, for example on an application's start page: the user is shown as online, and the page learns who else is online.
 
 import { socketUrl } from './address.js';
+import { checkIdentities, checkLimit, checkToken } from './arguments.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { Messages } from './messages.js';
@@ -13,6 +14,7 @@ import { WatchList } from './watch-list.js';
  * @typedef {object} PresenceOptions
  * @property {string | URL} url as a call's
  * @property {import('./session.js').TokenSource} token any access token with an identity; a function is asked for each connection
+ * @property {number} [connectLimitMs] how long to try for the first connection; without it until `close`
  */
 
 /**
@@ -59,21 +61,32 @@ export class Presence extends EventTarget {
   }
 
   /**
-   * Resolves when the user is online for the first time, however long that takes; rejects with a CallError if the server refuses for good.
+   * Resolves when the user is online for the first time. Rejects with a CallError: at once with `bad_url`, `bad_token` or `bad_argument`; when the
+   * server refuses for good; after `close`; and with `unreachable` after `connectLimitMs`, if that is given.
    * @param {PresenceOptions} options
    * @returns {Promise<void>}
    */
-  async connect({ url, token }) {
+  async connect(options) {
     if (this.#state !== 'idle') throw new CallError('bad_state');
-    const socket = new Socket(socketUrl(url), this.#Maker);
+    const address = socketUrl(options?.url);
+    const { token, connectLimitMs } = options;
+    checkToken(token, true);
+    checkLimit('connectLimitMs', connectLimitMs);
+    const socket = new Socket(address, this.#Maker);
     this.#socket = socket;
     this.#token = token;
     socket.addEventListener('open', () => this.#onOpen(socket));
     socket.addEventListener('lost', () => this.#onLost());
     socket.addEventListener('message', (event) => this.#onMessage(socket, /** @type {CustomEvent} */ (event).detail));
     this.#setState('connecting');
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let limit;
+    if (connectLimitMs !== undefined) limit = setTimeout(() => this.#end(new CallError('unreachable', { retryable: true })), connectLimitMs);
     return new Promise((resolve, reject) => {
-      this.addEventListener('state', () => this.#state === 'connected' && resolve());
+      this.addEventListener('state', () => {
+        clearTimeout(limit);
+        if (this.#state === 'connected') resolve(undefined);
+      }, { once: true });
       this.addEventListener('closed', (event) => reject(CallError.of(/** @type {CustomEvent} */ (event).detail)), { once: true });
       socket.open();
     });
@@ -84,7 +97,7 @@ export class Presence extends EventTarget {
    * @param {Iterable<string>} users
    */
   watch(users) {
-    this.#watched.set(users);
+    this.#watched.set(checkIdentities(users));
   }
 
   /** Ends presence. The user is shown as offline at once, unless another tab is open. */
@@ -99,8 +112,13 @@ export class Presence extends EventTarget {
     let token;
     try {
       token = typeof this.#token === 'function' ? await this.#token() : this.#token;
+      checkToken(token, false);
     } catch (cause) {
-      if (attempt !== this.#attempt) return;
+      if (attempt !== this.#attempt || this.#state === 'closed') return;
+      if (cause instanceof CallError && cause.code === 'bad_token') {
+        this.#end(cause);
+        return;
+      }
       emit(this, 'error', new CallError('no_token', { cause, retryable: true }));
       socket.again();
       return;
@@ -137,7 +155,7 @@ export class Presence extends EventTarget {
         this.#watched.heard(message.users);
         break;
       case 'error':
-        this.#onError(socket, CallError.of(message));
+        this.#onError(socket, message);
         break;
       case 'bye':
         this.#end(message);
@@ -148,10 +166,14 @@ export class Presence extends EventTarget {
 
   /**
    * @param {Socket} socket
-   * @param {CallError} error
+   * @param {import('./protocol.js').ServerError} message
    */
-  #onError(socket, error) {
+  #onError(socket, message) {
+    const refused = socket.refused(message);
+    const error = CallError.of(message, refused?.type);
     if (this.#state === 'connected') {
+      if (refused?.type === 'watch') this.#watched.refused(error);
+      if (refused?.type === 'message') this.messages.refused(refused, error);
       // The watch list is sent again after it was refused for coming too soon, so that refusal is not reported.
       if (error.code !== 'too_many_messages') emit(this, 'error', error);
     } else if (error.retryable) {

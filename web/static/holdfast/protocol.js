@@ -89,7 +89,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
-/** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
+/** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number, request?: string}} ServerError `request`: the id of the refused message */
 /** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean, message?: boolean}} Connected */
 /** @typedef {{user: string, state: 'online' | 'offline' | 'unknown', since?: number, lastSeen?: number}} UserPresence */
 /** @typedef {{type: 'presence', users: UserPresence[]}} Presence */

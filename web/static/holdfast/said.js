@@ -30,6 +30,16 @@ export class Said {
     this.#send({ type: 'rename', name });
   }
 
+  /**
+   * Forgets what the server refused.
+   * @param {import('./protocol.js').ClientMessage} message
+   */
+  refused(message) {
+    if (message.type === 'rename' && message.name === this.#name) this.#name = '';
+    if (message.type === 'view' && message.wants === this.#view.wants) this.#view.set([]);
+    if (message.type === 'mute' && !message.muted) this.#own.setMuted(message.source, true);
+  }
+
   again() {
     if (this.#view.wants.length > 0) this.#send({ type: 'view', wants: this.#view.wants });
     if (this.#name !== '') this.#send({ type: 'rename', name: this.#name });

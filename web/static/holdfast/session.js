@@ -1,5 +1,6 @@
 // One person's session: joined once, resumed on any signaling node, joined anew only when it cannot be resumed.
 
+import { checkToken } from './arguments.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { withoutScreenAudio } from './screen-audio.js';
@@ -16,8 +17,8 @@ const JOIN_LIMIT_MS = 15000;
 const KEPT_LIMIT = 16;
 
 /**
- * Events: `joined`, `resumed`, `waiting` (a place in line), `message` (any other, of a present epoch), `lost`, `error` (CallError: the session
- * goes on), `ended` (CallError).
+ * Events: `joined`, `resumed`, `waiting` (a place in line), `message` (any other, of a present epoch), `lost`, `refused` ({message, error}: the
+ * server did not do what this message of the client asks; `error` follows), `error` (CallError: the session goes on), `ended` (CallError).
  */
 export class Session extends EventTarget {
   /** @type {'idle' | 'joining' | 'open' | 'lost' | 'ended'} */
@@ -113,7 +114,7 @@ export class Session extends EventTarget {
    */
   send(message) {
     const said = this.#screenAudio ? message : withoutScreenAudio(message);
-    return this.isOpen && (said === null || this.#socket.send(said));
+    return this.isOpen && (said === null || this.#socket.send(said, message));
   }
 
   /**
@@ -145,8 +146,13 @@ export class Session extends EventTarget {
     const opening = ++this.#openings;
     try {
       text ||= typeof token === 'function' ? await token() : token;
+      checkToken(text, false);
     } catch (cause) {
       if (opening !== this.#openings || this.#state === 'ended') return;
+      if (cause instanceof CallError && cause.code === 'bad_token') {
+        this.#end(cause);
+        return;
+      }
       this.#lastError = new CallError('no_token', { cause, retryable: true });
       if (this.#state === 'lost') emit(this, 'error', this.#lastError);
       this.#socket.again();
@@ -222,8 +228,10 @@ export class Session extends EventTarget {
 
   /** @param {import('./protocol.js').ServerError} message */
   #onError(message) {
-    const error = CallError.of(message);
+    const refused = this.#socket.refused(message);
+    const error = CallError.of(message, refused?.type);
     if (this.#state === 'open') {
+      if (refused) emit(this, 'refused', { message: refused, error });
       // While the session is open, an error belongs to one message and does not end the session, except `superseded`.
       if (message.code === 'superseded') this.#end(error);
       else emit(this, 'error', error);

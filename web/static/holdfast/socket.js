@@ -3,6 +3,7 @@
 import { emit } from './emit.js';
 import { readServerMessage, SUBPROTOCOL } from './protocol.js';
 import { reconnectDelayMs } from './reconnect-policy.js';
+import { Requests } from './requests.js';
 
 const OPEN_LIMIT_MS = 5000;
 /** How long the answer to the first message may take. A server answers a join within 10 s and a resume within 7 s. */
@@ -12,6 +13,8 @@ const PING_MS = 4000;
 /** When a ping has had no answer for this long, the socket is half open and is replaced. The time runs from the ping and not from the last
  * message, because a hidden tab pings only once a minute. */
 const SILENT_MS = 7000;
+/** The messages without an id of their own: an error before the session is open answers the first message, and nothing answers the others. */
+const UNNAMED = new Set(['join', 'resume', 'connect', 'leave', 'ping']);
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
@@ -38,6 +41,7 @@ export class Socket extends EventTarget {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #answerTimer;
   #settled = false;
+  #requests = new Requests();
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #pingTimer;
   #onOnline = () => this.#tryNow();
@@ -74,13 +78,22 @@ export class Socket extends EventTarget {
 
   /**
    * @param {ClientMessage} message
+   * @param {ClientMessage} [original] what `refused` returns when the server refuses the message
    * @returns {boolean} false when there is no open socket; nothing is queued here
    */
-  send(message) {
+  send(message, original = message) {
     if (!this.#ws || !this.#opened) return false;
-    this.#ws.send(JSON.stringify(message));
+    this.#ws.send(JSON.stringify(UNNAMED.has(message.type) ? message : { ...message, request: this.#requests.name(original) }));
     if (!this.#settled) this.#answerTimer ??= setTimeout(() => this.#onGone(), ANSWER_LIMIT_MS);
     return true;
+  }
+
+  /**
+   * The message of the present connection that a server's error is about; undefined when it names none.
+   * @param {import('./protocol.js').ServerError} error
+   */
+  refused(error) {
+    return this.#requests.of(error);
   }
 
   close() {
@@ -147,6 +160,7 @@ export class Socket extends EventTarget {
     const ws = this.#ws;
     this.#ws = null;
     this.#opened = false;
+    this.#requests.forget();
     if (ws) {
       ws.onopen = ws.onmessage = ws.onclose = null;
       ws.close(1000);

@@ -67,7 +67,7 @@ export class Transport extends EventTarget {
    */
   #slotNames = [];
   /**
-   * The functions that end the open getStats calls when the connection closes.
+   * The functions that end what waits for the browser when the connection closes.
    * @type {Set<() => void>}
    */
   #asking = new Set();
@@ -238,9 +238,9 @@ export class Transport extends EventTarget {
     if (!sender) return;
     this.#given.set(source, track);
     try {
-      if (source === 'camera' && track) await fitLayers(sender, track.getSettings()).catch(() => {}); // Wrong layers are better than no picture.
+      if (source === 'camera' && track) await this.#whileOpen(fitLayers(sender, track.getSettings())).catch(() => {}); // Wrong layers are better than no picture.
       if (this.#given.get(source) !== track) return; // It was muted or replaced meanwhile.
-      await sender.replaceTrack(track);
+      await this.#whileOpen(sender.replaceTrack(track));
     } catch (error) {
       this.#given.delete(source);
       if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
@@ -342,10 +342,20 @@ export class Transport extends EventTarget {
    */
   #report() {
     if (this.#pc.signalingState === 'closed') return Promise.resolve([]);
+    return this.#whileOpen(this.#pc.getStats()).then((report) => /** @type {any} */ (report ?? []));
+  }
+
+  /**
+   * Resolves as a promise of the browser does, or with undefined once the connection is closed: the browser then leaves some promises open for ever.
+   * @template T
+   * @param {Promise<T>} asked
+   * @returns {Promise<T | undefined>}
+   */
+  #whileOpen(asked) {
     return new Promise((resolve, reject) => {
-      const giveUp = () => resolve([]);
+      const giveUp = () => resolve(undefined);
       this.#asking.add(giveUp);
-      this.#pc.getStats().then((report) => resolve(/** @type {any} */ (report)), reject).finally(() => this.#asking.delete(giveUp));
+      asked.then(resolve, reject).finally(() => this.#asking.delete(giveUp));
     });
   }
 

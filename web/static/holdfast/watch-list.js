@@ -29,6 +29,8 @@ export class WatchList {
   #open = false;
   #allowed = false;
   #said = true;
+  /** Whether the server refused the present list for good. */
+  #refused = false;
   #saidAt = -Infinity;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #sayTimer;
@@ -50,6 +52,7 @@ export class WatchList {
     on(session, 'resumed', () => this.opened(this.#allowed));
     on(session, 'lost', () => this.lost());
     on(session, 'message', (message) => message.type === 'presence' && this.heard(message.users));
+    on(session, 'refused', ({ message, error }) => message.type === 'watch' && this.refused(error));
   }
 
   /** The presence of every watched user, in the order of the list; `unknown` until an answer has come. */
@@ -65,6 +68,7 @@ export class WatchList {
     const list = new Set(users);
     if (list.size > WATCH_LIMIT) throw new CallError('too_many_watched');
     if (list.size === this.#known.size && [...list].every((user) => this.#known.has(user))) return;
+    this.#refused = false;
     this.#known = new Map([...list].map((user) => [user, this.#known.get(user) ?? { user, state: 'unknown' }]));
     this.#say();
   }
@@ -78,6 +82,16 @@ export class WatchList {
     [this.#open, this.#allowed] = [true, allowed];
     this.#saidAt = -Infinity;
     if (this.#known.size > 0) this.#say();
+  }
+
+  /**
+   * Sends a list no more that the server refused for good.
+   * @param {CallError} error
+   */
+  refused(error) {
+    if (error.retryable) return;
+    this.#refused = true;
+    clearTimeout(this.#sayTimer);
   }
 
   lost() {
@@ -112,7 +126,7 @@ export class WatchList {
 
   #say() {
     clearTimeout(this.#sayTimer);
-    if (!this.#open) return;
+    if (!this.#open || this.#refused) return;
     if (!this.#allowed) {
       if (this.#known.size > 0) emit(this.#owner, 'error', new CallError('not_watched'));
       return;

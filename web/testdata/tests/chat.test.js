@@ -38,11 +38,8 @@ test('a line that a dying node swallowed is said again with the same id', async 
   equal(log.lines.map(({ state }) => state), ['sent']);
 });
 
-test('a long line is cut, and old lines are forgotten', ({ cleanup }) => {
-  const { log, sent } = chat();
-  cleanup(() => log.close());
-  log.say({ peer: 'me', name: 'Me', text: '🦊'.repeat(3000) });
-  equal([...sent[0].text].length, 2000, 'characters, not bytes');
+test('old lines are forgotten', () => {
+  const { log } = chat();
   for (let i = 0; i < 600; i++) log.heard({ peer: 'ada', name: 'Ada', text: `line ${i}`, at: i, id: `i${i}` }, false);
   ok(log.lines.length === 500 && log.lines[499].text === 'line 599', `${log.lines.length} lines`);
 });

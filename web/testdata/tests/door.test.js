@@ -20,6 +20,7 @@ function host({ cleanup }, moderate = true) {
     },
     sendOrKeep: (message) => (room.away ? room.kept : room.sent).push(message),
     mute: () => {},
+    isMuted: () => true,
     me: () => me,
   });
   call.moderation.follow(session);

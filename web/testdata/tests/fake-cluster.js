@@ -161,7 +161,7 @@ export class FakeCluster {
     ];
   }
 
-  async hear(socket, message) {
+  async hear(socket, { request: _, ...message }) {
     if (message.type === 'ping') {
       if (message.path) this.paths.push(message.path);
       if (socket === this.socket) this.say({ type: 'pong', t: message.t });

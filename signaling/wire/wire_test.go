@@ -333,8 +333,8 @@ func TestARequestIsATextOfATopLevelField(t *testing.T) {
 		`{"type":"mute","request":null}`:                              "",
 		`{"type":"message","body":{"request":"a"}}`:                   "",
 		`{"type":"mute","request":"` + strings.Repeat("x", 65) + `"}`: "",
-		`["request"]`:                                                 "",
-		`"request`:                                                    "",
+		`["request"]`: "",
+		`"request`:    "",
 	} {
 		if got := RequestOf([]byte(frame)); got != want {
 			t.Errorf("the request of %s is %q, want %q", frame, got, want)

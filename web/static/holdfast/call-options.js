@@ -12,6 +12,8 @@ import { canMoveLiveConnection } from './capability.js';
  */
 
 /** @typedef {'VP8' | 'VP9' | 'AV1' | 'H264'} VideoCodec */
+/** @typedef {string | (() => string | Promise<string>)} TokenSource an access token, or what fetches one */
+/** @typedef {new (url: string, protocols: string) => WebSocket} SocketMaker */
 
 /**
  * @typedef {object} CallOptions
@@ -23,13 +25,13 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {string} [scalabilityMode] such as `L3T3_KEY`: the camera is one stream in layers instead of several, where the browser can; only with VP9 and AV1
  * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus, VP8 and VP9 are used
  * @property {import('./faults.js').Faults} [faults] for tests only
- * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
+ * @property {SocketMaker} [WebSocket] a stand-in, for tests only
  */
 
 /**
  * @typedef {object} JoinOptions
  * @property {string | URL} url a signaling node or the balancer before them: http(s) or ws(s); the path is /ws unless given
- * @property {import('./session.js').TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
+ * @property {TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
  * @property {string} [room] must be the token's
  * @property {string} [name] shown to the others; the token's name unless given
  * @property {boolean} [wait] in line for a place when the room is full or closed (false): `waiting` events tell the place

@@ -46,7 +46,7 @@ import { WatchList } from './watch-list.js';
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
  */
-export class Call extends EventTarget {
+export class Call extends /** @type {import('./events.js').TypedTarget<import('./events.js').CallEvents>} */ (EventTarget) {
   /** @type {CallState} */
   #state = 'idle';
   #options;

@@ -19,6 +19,7 @@ export class Door {
    * @param {import('./call.js').Call} call
    * @param {Pick<import('./moderation.js').Surroundings, 'send' | 'sendOrKeep'>} around
    * @param {() => boolean} allowed whether one runs the room
+   * @internal
    */
   constructor(call, around, allowed) {
     this.#call = call;
@@ -26,7 +27,10 @@ export class Door {
     this.#allowed = allowed;
   }
 
-  /** @param {import('./session.js').Session} session */
+  /**
+   * @param {import('./session.js').Session} session
+   * @internal
+   */
   follow(session) {
     on(session, 'message', (message) => {
       if (message.type !== 'door') return;

@@ -50,7 +50,7 @@ const MARKS_LIMIT = 5000;
  * - `message` {from, name, kind, body, room?, at}: `body` is text, never markup, or what was sent
  * - `accepted` {to, seq}: the server keeps it and tries
  */
-export class Messages extends EventTarget {
+export class Messages extends /** @type {import('./events.js').TypedTarget<import('./events.js').MessagesEvents>} */ (EventTarget) {
   #send;
   #stream = randomId();
   #seq = 0;
@@ -68,13 +68,19 @@ export class Messages extends EventTarget {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #ackTimer;
 
-  /** @param {(message: import('./protocol.js').ClientMessage) => boolean} send false when there is no connection */
+  /**
+   * @param {(message: import('./protocol.js').ClientMessage) => boolean} send false when there is no connection
+   * @internal
+   */
   constructor(send) {
     super();
     this.#send = send;
   }
 
-  /** @param {import('./session.js').Session} session a call's */
+  /**
+   * @param {import('./session.js').Session} session a call's
+   * @internal
+   */
   follow(session) {
     on(session, 'joined', ({ permissions }) => this.opened(permissions?.message ?? ''));
     on(session, 'resumed', () => this.opened(this.#scope));
@@ -156,6 +162,7 @@ export class Messages extends EventTarget {
   /**
    * Takes note of a new connection, and sends every unanswered message again before anything new.
    * @param {'room' | 'anywhere' | ''} scope of its token
+   * @internal
    */
   opened(scope) {
     [this.#open, this.#scope, this.#closed] = [true, scope, null];
@@ -163,6 +170,7 @@ export class Messages extends EventTarget {
     for (const letter of this.#letters.values()) letter.said = this.#send(letter.message) || letter.said;
   }
 
+  /** @internal */
   lost() {
     this.#open = false;
     clearTimeout(this.#ackTimer);
@@ -170,13 +178,19 @@ export class Messages extends EventTarget {
     this.#unacknowledged.clear(); // The server repeats what was not acknowledged.
   }
 
-  /** @param {import('./protocol.js').ServerMessage} message */
+  /**
+   * @param {import('./protocol.js').ServerMessage} message
+   * @internal
+   */
   heard(message) {
     if (message.type === 'message') this.#take(message);
     if (message.type === 'message-state') this.#settle(message);
   }
 
-  /** @param {CallError} [reason] */
+  /**
+   * @param {CallError} [reason]
+   * @internal
+   */
   close(reason = new CallError('left', { message: 'The connection was closed.' })) {
     this.lost();
     this.#closed = reason;
@@ -187,6 +201,7 @@ export class Messages extends EventTarget {
    * Drops a message that the server refused as a whole.
    * @param {import('./protocol.js').SendMessage} message
    * @param {CallError} error
+   * @internal
    */
   refused({ seq }, error) {
     this.#end(seq, error);

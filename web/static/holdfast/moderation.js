@@ -31,6 +31,7 @@ export class Moderation {
   /**
    * @param {import('./call.js').Call} call
    * @param {Surroundings} around
+   * @internal
    */
   constructor(call, around) {
     this.#call = call;
@@ -38,7 +39,10 @@ export class Moderation {
     this.door = new Door(call, around, () => this.allowed);
   }
 
-  /** @param {import('./session.js').Session} session */
+  /**
+   * @param {import('./session.js').Session} session
+   * @internal
+   */
   follow(session) {
     on(session, 'message', (message) => this.#hear(message));
     this.door.follow(session);

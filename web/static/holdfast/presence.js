@@ -13,7 +13,7 @@ import { WatchList } from './watch-list.js';
 /**
  * @typedef {object} PresenceOptions
  * @property {string | URL} url as a call's
- * @property {import('./session.js').TokenSource} token any access token with an identity; a function is asked for each connection
+ * @property {import('./call-options.js').TokenSource} token any access token with an identity; a function is asked for each connection
  * @property {number} [connectLimitMs] how long to try for the first connection; without it until `close`
  */
 
@@ -24,7 +24,7 @@ import { WatchList } from './watch-list.js';
  * - `error` CallError: told; it goes on trying
  * - `closed` {code, message}: it is over, by `close` or because the server refuses
  */
-export class Presence extends EventTarget {
+export class Presence extends /** @type {import('./events.js').TypedTarget<import('./events.js').PresenceEvents>} */ (EventTarget) {
   /** @type {PresenceState} */
   #state = 'idle';
   #Maker;
@@ -32,7 +32,7 @@ export class Presence extends EventTarget {
   #socket = null;
   /** @type {import('./protocol.js').Connected | null} */
   #me = null;
-  /** @type {import('./session.js').TokenSource} */
+  /** @type {import('./call-options.js').TokenSource} */
   #token = '';
   #attempt = 0;
   #watched = new WatchList(this, (message) => this.#socket?.send(message) ?? false);
@@ -40,7 +40,7 @@ export class Presence extends EventTarget {
   /** Direct messages: see Messages. */
   messages = new Messages((message) => this.#socket?.send(message) ?? false);
 
-  /** @param {{WebSocket?: import('./socket.js').SocketMaker}} [options] a stand-in, for tests only */
+  /** @param {{WebSocket?: import('./call-options.js').SocketMaker}} [options] a stand-in, for tests only */
   constructor(options = {}) {
     super();
     this.#Maker = options.WebSocket;

@@ -8,8 +8,8 @@ import { Socket } from './socket.js';
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
-/** @typedef {string | (() => string | Promise<string>)} TokenSource */
-/** @typedef {{url: string, token: TokenSource, room?: string, name?: string, wait?: boolean, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
+/** @typedef {import('./call-options.js').TokenSource} TokenSource */
+/** @typedef {{url: string, token: TokenSource, room?: string, name?: string, wait?: boolean, joinLimitMs?: number, WebSocket?: import('./call-options.js').SocketMaker}} SessionOptions */
 
 /** How long the first join may take, not counting time in which the cluster's store is away. */
 const JOIN_LIMIT_MS = 15000;

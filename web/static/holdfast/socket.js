@@ -18,7 +18,7 @@ const UNNAMED = new Set(['join', 'resume', 'connect', 'leave', 'ping']);
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
-/** @typedef {new (url: string, protocols: string) => WebSocket} SocketMaker */
+/** @typedef {import('./call-options.js').SocketMaker} SocketMaker */
 
 /** Events: `trying`, `open` (nothing said yet), `message` (a ServerMessage), `lost` (of an open socket), `failed` (a try did not open). */
 export class Socket extends EventTarget {

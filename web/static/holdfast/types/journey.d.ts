@@ -1,0 +1,37 @@
+/**
+ * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
+ * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
+ * what the client sends. `rejoined`: the session is a new one.
+ * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined'} Reason
+ */
+/**
+ * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
+ * @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number, lost: import('./protocol.js').Stream[]}} Journey
+ */
+/**
+ * Whether a journey interrupts what somebody sees and hears.
+ * @param {Reason} reason
+ */
+export function isMeasured(reason: Reason): boolean;
+/**
+ * Whether a journey renews a connection that stands.
+ * @param {Reason} reason
+ */
+export function isRepair(reason: Reason): boolean;
+/**
+ * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
+ * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
+ * what the client sends. `rejoined`: the session is a new one.
+ */
+export type Reason = 'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined';
+/**
+ * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
+ */
+export type Journey = {
+    node: string;
+    epoch: number;
+    how: import('./protocol.js').How;
+    attempt: number;
+    gapMs: number;
+    lost: import('./protocol.js').Stream[];
+};

@@ -72,6 +72,7 @@ export type Join = {
     room?: string;
     name?: string;
     wait?: boolean;
+    rosterChanges?: boolean;
 };
 export type Resume = {
     type: 'resume';
@@ -79,6 +80,7 @@ export type Resume = {
     attempt: number;
     epoch?: number;
     seq?: number;
+    rosterChanges?: boolean;
 };
 /**
  * rtxSsrc is 0 without retransmission
@@ -295,6 +297,16 @@ export type PeerLeft = {
     epoch: number;
     seq: number;
 };
+/**
+ * of different peers
+ */
+export type RosterChanges = {
+    type: 'roster-changes';
+    entries: RosterEntry[];
+    left: string[];
+    epoch: number;
+    seq: number;
+};
 export type Roster = {
     type: 'roster';
     roster: RosterEntry[];
@@ -447,4 +459,4 @@ export type Bye = {
     code: string;
     message: string;
 };
-export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;
+export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;

@@ -240,12 +240,11 @@ func (l *Layer) observeTiming(p *Packet, newest bool) {
 }
 
 func (l *Layer) forwardFrame() {
-	shards := len(l.room.cfg.Batchers)
-	if shards > 0 {
+	if len(l.room.cfg.Batchers) > 0 {
 		padToEqualLength(l.frame)
 	}
-	if shards > 1 && len(l.slots) >= shardSlots {
-		l.room.shards.forward(l)
+	if l.sharded() {
+		l.room.shards.forward(l, l.frame)
 	} else {
 		for _, s := range l.slots {
 			for _, p := range l.frame {
@@ -254,6 +253,22 @@ func (l *Layer) forwardFrame() {
 		}
 	}
 	l.dropFrame()
+}
+
+// sharded reports whether several goroutines forward the layer.
+func (l *Layer) sharded() bool { return len(l.room.cfg.Batchers) > 1 && len(l.slots) >= shardSlots }
+
+// forwardSound forwards a packet of sound at once, and takes over the reference to it.
+func (l *Layer) forwardSound(p *Packet) {
+	if l.sharded() {
+		l.room.shards.sound[0] = p
+		l.room.shards.forward(l, l.room.shards.sound[:])
+	} else {
+		for _, s := range l.slots {
+			s.forward(p)
+		}
+	}
+	p.Release()
 }
 
 // padToEqualLength pads packets that are a little shorter than the longest one (RFC 3550 section 5.1), because the kernel cuts one message only

@@ -245,10 +245,7 @@ func (b *backlog) drop() {
 func (r *Room) gatherFrame(p *Packet) {
 	l := p.layer
 	if l.cfg.Kind != KindVideo {
-		for _, s := range l.slots {
-			s.forward(p)
-		}
-		p.Release()
+		l.forwardSound(p)
 		return
 	}
 	l.frame = append(l.frame, p)

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// shardSlots is from how many slots on several goroutines forward a frame.
+// shardSlots is from how many slots on several goroutines forward a frame, or a packet of sound.
 const shardSlots = 64
 
 // shards are parts of a layer's slots, one for each Batcher. Each part is forwarded by its own goroutine, which touches only the slots of that
@@ -16,6 +16,8 @@ type shards struct {
 	// slots already show the layer, so that writing to them changes nothing of the room.
 	slots  [][]*Slot
 	copies [][]*Packet
+	// sound is a packet of sound as a frame.
+	sound [1]*Packet
 	// faults are the panics of the parts.
 	faults []any
 }
@@ -25,17 +27,23 @@ func newShards(batchers []Batcher, pool *sync.Pool) shards {
 	return shards{batchers: batchers, pool: pool, slots: make([][]*Slot, n), copies: make([][]*Packet, n), faults: make([]any, n)}
 }
 
-func (h *shards) forward(l *Layer) {
+func (h *shards) forward(l *Layer, packets []*Packet) {
 	for i := range h.slots {
 		h.slots[i], h.faults[i] = h.slots[i][:0], nil
 	}
 	for _, s := range l.slots {
-		if s.ready && s.current == l && s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
+		// Sound is never paced.
+		paced := l.cfg.Kind == KindVideo && (s.sub.budget != 0 || len(s.sub.pace.queue) > 0)
+		if s.ready && s.current == l && !paced {
 			h.slots[s.cfg.Shard] = append(h.slots[s.cfg.Shard], s)
 			continue
 		}
-		for _, p := range l.frame {
-			s.forwardPaced(p)
+		for _, p := range packets {
+			if paced {
+				s.forwardPaced(p)
+			} else {
+				s.forward(p)
+			}
 		}
 	}
 	defer h.finish()
@@ -45,13 +53,13 @@ func (h *shards) forward(l *Layer) {
 		if len(h.slots[i]) == 0 {
 			continue
 		}
-		h.copies[i] = h.copyPackets(h.copies[i][:0], l.frame)
+		h.copies[i] = h.copyPackets(h.copies[i][:0], packets)
 		group.Go(func() {
 			defer func() { h.faults[i] = recover() }()
 			h.forwardShard(i, h.copies[i])
 		})
 	}
-	h.forwardShard(0, l.frame)
+	h.forwardShard(0, packets)
 }
 
 func (h *shards) forwardShard(i int, packets []*Packet) {

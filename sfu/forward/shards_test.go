@@ -127,3 +127,49 @@ func TestPartsForwardNothingOfRecycledPackets(t *testing.T) {
 		}
 	})
 }
+
+// TestSoundIsForwardedInParts: everybody of a large room hears the same, in order, whoever comes late, too.
+func TestSoundIsForwardedInParts(t *testing.T) {
+	parts := []*part{{}, {}, {}}
+	onStage(t, Config{Batchers: []Batcher{parts[0], parts[1], parts[2]}}, func(st *stage) {
+		alice := st.microphone("alice")
+		var listeners []*screenful
+		for i := range 2 * shardSlots {
+			listener := st.slotIn(PeerID(fmt.Sprint("listener-", i)), "1", KindAudio, i%len(parts))
+			listener.slot.Ready()
+			listeners = append(listeners, listener)
+		}
+		synctest.Wait()
+		for range 20 {
+			alice.say(20)
+		}
+		late := st.slotIn("late", "1", KindAudio, 1)
+		late.slot.Ready()
+		synctest.Wait()
+		for range 5 {
+			alice.say(20)
+		}
+		synctest.Wait()
+		for i, listener := range append(listeners, late) {
+			want := 25
+			if listener == late {
+				want = 5
+			}
+			got := listener.take()
+			if len(got) != want {
+				t.Fatalf("listener %d heard %d packets, want %d", i, len(got), want)
+			}
+			for j := 1; j < len(got); j++ {
+				if got[j].SequenceNumber != got[j-1].SequenceNumber+1 || got[j].Timestamp != got[j-1].Timestamp+960 {
+					t.Fatalf("listener %d heard packet %d after %d", i, got[j].SequenceNumber, got[j-1].SequenceNumber)
+				}
+			}
+		}
+		for i, p := range parts {
+			// More often than the loop, which ends a batch for each burst.
+			if p.ends.Load() <= parts[0].ends.Load()/2 || p.open.Load() {
+				t.Errorf("part %d sent %d times, open: %v", i, p.ends.Load(), p.open.Load())
+			}
+		}
+	})
+}

@@ -191,7 +191,7 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 	ada.mustEval(t, "call.node", &before)
 	ada.mustEval(t, `(document.querySelector('#kill').click(), call.say('said into the gap').id)`, nil)
 	for _, p := range []*participant{ada, alan} {
-		p.sees(t, "the move", fmt.Sprintf(`call.node !== %q && document.querySelectorAll('#status-moves .move').length === 1 && call.state === 'live'`, before))
+		p.sees(t, "the move", fmt.Sprintf(`call.node !== %q && document.querySelectorAll('#status-moves .move').length === 1 && document.querySelector('#status-moves').checkVisibility() && call.state === 'live'`, before))
 		p.sees(t, "the line, once", lines("said into the gap", 1))
 		p.sees(t, "what was said before", lines(`<b onclick="x">hello</b>`, 1))
 	}

@@ -1,4 +1,4 @@
-// The connection in figures, while somebody reads them: the way, and each stream's layers, size, bitrate and loss.
+// The connection in figures, while somebody reads them: the way, the moves, and each stream's layers, size, bitrate and loss.
 
 import { find, make, who } from './elements.js';
 import { locale, say } from './words.js';
@@ -11,9 +11,10 @@ const EVERY_MS = 2000;
 
 /**
  * @param {Call} call
+ * @param {() => import('./status.js').Move[]} moves
  * @param {AbortSignal} signal ends it
  */
-export function showDetails(call, signal) {
+export function showDetails(call, moves, signal) {
   const [details, list] = [find('#details', HTMLDetailsElement), find('#details-list', HTMLElement)];
   /** @type {Stats | null} */
   let before = null;
@@ -27,12 +28,23 @@ export function showDetails(call, signal) {
     const now = performance.now();
     if (!stats || signal.aborted) return;
     const names = new Map(call.roster.map(({ peer, name, identity }) => [peer, name || identity]));
-    list.replaceChildren(...detailsOf(stats, before ?? stats, Math.max((now - at) / 1000, 0.001), names).flatMap(draw));
+    const [own, ...streams] = detailsOf(stats, before ?? stats, Math.max((now - at) / 1000, 0.001), names);
+    list.replaceChildren(...[own, ...movesOf(moves()), ...streams].flatMap(draw));
     [before, at] = [stats, now];
   };
   const timer = setInterval(look, EVERY_MS);
   details.addEventListener('toggle', look, { signal });
   signal.addEventListener('abort', () => clearInterval(timer));
+}
+
+/**
+ * Pure.
+ * @param {import('./status.js').Move[]} moves
+ * @returns {Group[]}
+ */
+function movesOf(moves) {
+  const rows = moves.map(({ at, text, means }) => /** @type {[string, string]} */ ([new Date(at).toLocaleTimeString(locale), joined([text, means])]));
+  return rows.length > 0 ? [{ title: say('moves'), rows }] : [];
 }
 
 /** @param {Group} group */

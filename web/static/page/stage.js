@@ -67,6 +67,10 @@ export class Stage {
   /** @type {import('./encryption.js').Encryption | null} */
   #encryption = null;
   #key = '';
+  /** @type {Status | null} */
+  #status = null;
+  /** Whether names of nodes mean something to this person. */
+  #dev = false;
   /** @type {Map<string, string>} */
   #names = new Map();
   /** Whether some pictures are held back now. */
@@ -134,7 +138,7 @@ export class Stage {
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });
-    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`${say('moves.told', { node, gap: lasted(gapMs) })} ${without(lost)}`));
+    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`${this.#dev ? say('moves.told', { node, gap: lasted(gapMs) }) : say('moves.told.plain', { gap: lasted(gapMs) })} ${without(lost)}`));
     on('muted-by', ({ source, by }) => this.#mutedBy(source, by));
     on('unmute-asked', ({ source, by }) => this.#askedToUnmute(source, by));
     on('permissions', ({ permissions: { moderate } }) => {
@@ -166,7 +170,7 @@ export class Stage {
     const encryption = this.#encryption;
     this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share, videoSlots, onBlocked: () => this.#askForSound(), onView: () => this.#viewChosen() });
     this.#tiles.setSpeaker(readChoices().speaker);
-    const status = new Status(call);
+    const status = this.#status = new Status(call);
     const keyless = new Keyless();
     watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded, unheard) => {
       if (!encryption) keyless.look(undecoded, unheard, (peer) => this.#names.get(peer) || say('somebody'));
@@ -191,6 +195,8 @@ export class Stage {
   async #offerToInvite(call) {
     const [dev, template] = await Promise.all([inDevelopment(), invitationTemplate()]);
     if (call !== this.#call) return;
+    this.#dev = dev;
+    this.#status?.showNodes(dev);
     const rings = !this.#encryption && call.messages.scope === 'anywhere'; // It is known once all have heard of the join.
     const panel = new RingPanel(call, this.#ringing, { offered: rings, identityOf: dev ? identityInDev : (written) => written });
     showLeft(call, rings ? (identity, name) => panel.ring(identity, name) : null);
@@ -221,7 +227,7 @@ export class Stage {
     keepAwake(this.#keys.signal);
     followSpeaker((id) => this.#tiles?.setSpeaker(id), this.#keys.signal);
     offerLayouts(() => this.#viewChosen(), this.#keys.signal);
-    if (this.#call) showDetails(this.#call, this.#keys.signal);
+    if (this.#call) showDetails(this.#call, () => this.#status?.moves ?? [], this.#keys.signal);
     if (this.#call?.mayPublish('microphone')) hintWhileMuted(this.#devices, () => this.#sayMuted(), this.#keys.signal);
   }
 

@@ -1,10 +1,11 @@
-// How the connection is, where the call lives, and its moves.
+// How the connection is; in dev also where the call lives, and its moves, which Details tells everywhere.
 
 import { find, make } from './elements.js';
 import { without } from './sentences.js';
 import { lasted, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {{at: number, text: string, means: string}} Move at is Date.now() */
 
 const told = /** @type {const} */ (['joining', 'connecting', 'moving', 'mending', 'reconnecting', 'left']);
 
@@ -18,6 +19,11 @@ export class Status {
   #moves = find('#status-moves', HTMLOListElement);
   /** @type {import('./quality.js').Quality} */
   #quality = 'good';
+  /**
+   * The newest first.
+   * @type {Move[]}
+   */
+  moves = [];
 
   /** @param {Call} call */
   constructor(call) {
@@ -27,6 +33,11 @@ export class Status {
     call.addEventListener('mended', (event) => this.#mended(/** @type {CustomEvent} */ (event).detail));
     call.addEventListener('migration', (event) => this.#moved(/** @type {CustomEvent} */ (event).detail));
     this.#paint();
+  }
+
+  /** @param {boolean} shown whether names of nodes mean something to this person */
+  showNodes(shown) {
+    this.#place.hidden = this.#moves.hidden = !shown;
   }
 
   /** @param {import('./quality.js').Quality} quality */
@@ -48,9 +59,7 @@ export class Status {
   #moved({ phase, node, how, gapMs = 0, lost }) {
     this.#paint();
     if (phase !== 'done') return;
-    const item = make('li', 'move', chip(say('moves.to', { node, gap: lasted(gapMs) }), lost));
-    item.title = say(how === 'restart' ? 'moves.kept' : 'moves.new');
-    this.#add(item);
+    this.#add('move', chip(say('moves.to', { node, gap: lasted(gapMs) }), lost), say(how === 'restart' ? 'moves.kept' : 'moves.new'));
   }
 
   /**
@@ -58,14 +67,19 @@ export class Status {
    * @param {{node: string, gapMs: number, lost?: unknown[]}} mend
    */
   #mended({ node, gapMs, lost }) {
-    const item = make('li', 'mend', chip(say('moves.mended', { gap: lasted(gapMs) }), lost));
-    item.title = say('moves.mended.means', { node });
-    this.#add(item);
+    this.#add('mend', chip(say('moves.mended', { gap: lasted(gapMs) }), lost), say('moves.mended.means', { node }));
   }
 
-  /** @param {HTMLElement} item */
-  #add(item) {
+  /**
+   * @param {'move' | 'mend'} kind
+   * @param {string} text
+   * @param {string} means
+   */
+  #add(kind, text, means) {
+    const item = make('li', kind, text);
+    item.title = means;
     this.#moves.prepend(item);
+    this.moves = [{ at: Date.now(), text, means }, ...this.moves].slice(0, SHOWN);
     while (this.#moves.children.length > SHOWN) this.#moves.lastElementChild?.remove();
   }
 }

@@ -218,3 +218,17 @@ test('who has to wait in line for a call that went on reads the place there, and
   await eventually(() => !$('#ended').hidden && $('#stage').hidden, 'the way out');
   equal(page.title, 'Holdfast');
 });
+
+test('outside dev nodes and moves are named in the details alone', async (t) => {
+  const opened = await openPage(t);
+  const { cluster, $ } = opened;
+  await enter(opened);
+  await eventually(() => !$('#invite').hidden, 'the configuration');
+  await eventually(() => opened.view.call.state === 'live', 'media');
+  cluster.move('n2');
+  await eventually(() => /^The call goes on after/.test($('#whisper').textContent), 'told to who hears it', 20000);
+  ok(!/n\d/.test(`${$('#status').innerText} ${$('#whisper').textContent}`), $('#status').innerText);
+  $('.controls [data-panel=settings]').click();
+  $('#details').open = true;
+  await eventually(() => /Moves[^]*→\sn2/.test($('#details-list').innerText) && /Server[^]*n2/.test($('#details-list').innerText), 'the details');
+});

@@ -365,6 +365,7 @@ export default {
   'moves.mended': 'عاد الاتصال {gap}',
   'moves.mended.means': 'عاد اتصالك مع {node} ولم تنتقل الغرفة',
   'moves.told': 'انتقلت المكالمة إلى {node} خلال {gap}.',
+  'moves.told.plain': 'تستمر المكالمة بعد {gap}.',
   'moves.mended.told': 'عاد الاتصال خلال {gap}.',
   'moves.missing': { zero: 'لا بث مفقود.', one: 'بث واحد مفقود.', two: 'بثان مفقودان.', few: '{count} بثوث مفقودة.', many: '{count} بثًا مفقودًا.', other: '{count} بث مفقود.' },
   'kill': 'إنهاء {node}',

@@ -353,6 +353,7 @@ export default {
   'moves.mended': 'wieder verbunden {gap}',
   'moves.mended.means': 'Ihre Verbindung zu {node} ist wieder da; der Raum ist nicht umgezogen',
   'moves.told': 'Der Anruf ist in {gap} auf {node} umgezogen.',
+  'moves.told.plain': 'Der Anruf geht nach {gap} weiter.',
   'moves.mended.told': 'Nach {gap} wieder verbunden.',
   'moves.missing': { one: 'Ein Strom fehlt.', other: '{count} Ströme fehlen.' },
   'kill': '{node} beenden',

@@ -354,6 +354,7 @@ export default /** @type {const} */ ({
   'moves.mended': 'reconnected {gap}',
   'moves.mended.means': 'Your connection to {node} was restored; the room did not move',
   'moves.told': 'The call moved to {node} in {gap}.',
+  'moves.told.plain': 'The call goes on after {gap}.',
   'moves.mended.told': 'Reconnected in {gap}.',
   'moves.missing': { one: 'One stream is missing.', other: '{count} streams are missing.' },
   'kill': 'Kill {node}',

@@ -24,7 +24,7 @@ type serverFlags struct {
 	devStateFlag
 	Server string `aliases:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; by default this user's development cluster, or the node of this container."`
 	Token  string `help:"A token with the operator's grant (roomList, roomAdmin and clusterAdmin, no room), or for 'remove' with roomAdmin of the room; made from --api-keys when empty."`
-	JSON   bool   `name:"json" help:"Print JSON for programs: the API's answer as one value; of events one value a line; of a drain what it did."`
+	JSON   bool   `name:"json" help:"Print the result as JSON, for programs, and nothing else on the standard output: one value, of events one value a line."`
 
 	// client is that of http.DefaultClient unless it asks the own node.
 	client *http.Client

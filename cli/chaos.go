@@ -42,8 +42,8 @@ type chaosCommand struct {
 	Compose  string        `placeholder:"PROJECT" help:"Hurt the containers of this Compose project, which runs docker-compose.yml. No browsers."`
 	Redis    string        `placeholder:"URL" help:"The store of the cluster that is started for the run, which others may use too; without it an embedded one."`
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
-	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
-	Logs     string        `placeholder:"DIR" help:"Keep the logs of the nodes in this directory. Without it those of a cluster that was started for the run are kept in a new one when a promise was broken."`
+	reportFlags
+	Logs string `placeholder:"DIR" help:"Keep the logs of the nodes in this directory. Without it those of a cluster that was started for the run are kept in a new one when a promise was broken."`
 }
 
 // errNotKept is the end of a run that broke a promise; the report says which.
@@ -93,7 +93,7 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	if report == nil {
 		return err
 	}
-	if err := errors.Join(err, c.print(report, s), c.keepLogs(ctx, o.Cluster, report.Kept, report.Evidence, s)); err != nil {
+	if err := errors.Join(err, c.print(s, report, report.WriteTable), c.keepLogs(ctx, o.Cluster, report.Kept, report.Evidence, s)); err != nil {
 		return err
 	}
 	if !report.Kept {
@@ -223,18 +223,4 @@ func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*
 		return nil, nil, err
 	}
 	return store, func() { _ = store.Close() }, nil // it was only read from
-}
-
-// A standard output that machines read has nothing else on it.
-func (c *chaosCommand) print(report *chaos.Report, s streams) error {
-	people := s.out
-	var err error
-	switch c.JSON {
-	case "":
-	case "-":
-		people, err = s.err, encodeJSON(s.out, report)
-	default:
-		err = writeJSONFile(c.JSON, report)
-	}
-	return errors.Join(err, report.WriteTable(people))
 }

@@ -106,7 +106,7 @@ func (c *devUpCommand) storeAnswers(ctx context.Context) error {
 
 type devStatusCommand struct {
 	devStateFlag
-	JSON bool `name:"json" help:"Print the status as JSON."`
+	JSON bool `name:"json" help:"Print the status as JSON, for programs."`
 }
 
 func (c *devStatusCommand) Run(ctx context.Context, s streams) error {

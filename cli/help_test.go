@@ -108,7 +108,7 @@ func TestCompletions(t *testing.T) {
 		"keys ":               "drop new show use",
 		"nodes --jso":         "--json",
 		"nodes --ur":          "", // it has one name
-		"ring --format ":      "json svg text",
+		"ring --format ":      "svg text",
 		"completion ":         "bash fish zsh",
 		"ring --nodes ":       "",
 		"compl":               "completion", // complete is hidden

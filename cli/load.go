@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -34,7 +33,7 @@ type loadCommand struct {
 	Video      string        `default:"light" enum:"light,sparse,portrait,simulcast,off,none" help:"What people send: light (one layer of 320x180 and 10 packets/s), sparse (4 packets/s, and a third of the packets of sound), portrait (one layer of 640x360 and 15 packets/s), simulcast (three layers up to 1280x720), off (sound alone) or none (no media, signaling only)."`
 	Codec      string        `default:"vp8" enum:"vp8,vp9" help:"What their pictures are encoded with."`
 	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
-	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
+	reportFlags
 }
 
 func (c *loadCommand) Run(ctx context.Context, s streams) error {
@@ -66,7 +65,7 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := c.print(report, s); err != nil {
+	if err := c.print(s, report, report.WriteTable); err != nil {
 		return err
 	}
 	if report.People.Joined == 0 && !report.Interrupted {
@@ -150,30 +149,4 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 		}
 	}
 	return devcluster.Start(ctx, wanted)
-}
-
-// A standard output that machines read has nothing else on it.
-func (c *loadCommand) print(report *load.Report, s streams) error {
-	switch c.JSON {
-	case "":
-		return report.WriteTable(s.out)
-	case "-":
-		if err := report.WriteTable(s.err); err != nil {
-			return err
-		}
-		return encodeJSON(s.out, report)
-	default:
-		if err := report.WriteTable(s.out); err != nil {
-			return err
-		}
-		return writeJSONFile(c.JSON, report)
-	}
-}
-
-func writeJSONFile(path string, value any) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return node.Faults(fmt.Errorf("--json: %w", err))
-	}
-	return errors.Join(encodeJSON(file, value), file.Close())
 }

@@ -16,7 +16,7 @@ import (
 // else on it, or into a file.
 func TestAnInterruptedLoadReports(t *testing.T) {
 	keys := map[string]string{"HOLDFAST_API_KEYS": goodKeys}
-	const line = "load --url http://127.0.0.1:1 --rooms 2 --peers 2 --duration 1s --seed 7 --json "
+	const line = "load --url http://127.0.0.1:1 --rooms 2 --peers 2 --duration 1s --seed 7 "
 	check := func(content string) {
 		t.Helper()
 		var r load.Report
@@ -27,14 +27,14 @@ func TestAnInterruptedLoadReports(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	code, out, said := exec(t, keys, strings.Fields(line+"-")...)
+	code, out, said := exec(t, keys, strings.Fields(line+"--json")...)
 	if code != exitDone || !strings.Contains(said, "joined     0 of 4") {
 		t.Errorf("exit code %d, said %s", code, said)
 	}
 	check(out)
 
 	file := filepath.Join(t.TempDir(), "report.json")
-	code, out, said = exec(t, keys, strings.Fields(line+file)...)
+	code, out, said = exec(t, keys, strings.Fields(line+"--out "+file)...)
 	if code != exitDone || !strings.Contains(out, "joined     0 of 4") {
 		t.Errorf("exit code %d, said %s", code, said)
 	}
@@ -48,7 +48,7 @@ func TestAnInterruptedLoadReports(t *testing.T) {
 // TestALoadOfARoom is one room, whatever the default is.
 func TestALoadOfARoom(t *testing.T) {
 	keys := map[string]string{"HOLDFAST_API_KEYS": goodKeys}
-	const line = "load --url http://127.0.0.1:1 --peers 2 --duration 1s --json - --room hall"
+	const line = "load --url http://127.0.0.1:1 --peers 2 --duration 1s --json --room hall"
 	code, out, said := exec(t, keys, strings.Fields(line)...)
 	var r load.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {

@@ -15,7 +15,8 @@ type ringCommand struct {
 	Rooms  int    `default:"1000" help:"Number of rooms, 1 to 1000000."`
 	Add    int    `default:"0" help:"Nodes to add, to see how many rooms move."`
 	Prefix string `default:"sfu" help:"The nodes are PREFIX-1, PREFIX-2 and so on."`
-	Format string `default:"text" enum:"text,json,svg" help:"text, json, or svg for a picture."`
+	JSON   bool   `name:"json" help:"Print the result as JSON, for programs."`
+	Format string `default:"text" enum:"text,svg" help:"text, or svg for a picture."`
 	Out    string `type:"path" placeholder:"FILE" help:"Write to a file; standard output by default."`
 }
 
@@ -25,10 +26,10 @@ func (c *ringCommand) Run(s streams) error {
 		return node.Faults(err)
 	}
 	var out bytes.Buffer
-	switch c.Format {
-	case "json":
+	switch {
+	case c.JSON:
 		err = report.WriteJSON(&out)
-	case "svg":
+	case c.Format == "svg":
 		err = report.WriteSVG(&out)
 	default:
 		err = report.WriteText(&out)

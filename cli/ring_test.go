@@ -14,7 +14,7 @@ func TestRingVerb(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ring.svg")
 	for _, c := range []struct{ args, out, fault string }{
 		{args: "--nodes 3 --rooms 1000 --add 1", out: "[ring] node added=sfu-4 remapped=223/1000 (22.3%, ~1/4 expected)"},
-		{args: "--format json --prefix node", out: `"node": "node-3"`},
+		{args: "--json --prefix node", out: `"node": "node-3"`},
 		{args: "--format svg --out " + file},
 		{args: "--nodes 0 --rooms 2000000", fault: "a ring needs at least 1 node, not 0\n  - the number of rooms must be from 1 to 1000000, not 2000000"},
 		{args: "--nodes 1001", fault: "at most 1000 nodes"},

@@ -28,7 +28,20 @@ func (c *roomsCommand) Run(ctx context.Context, s streams) error {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("decode the list of rooms: %w", err)
 	}
-	return answer.write(s.out)
+	return answer.write(s.out, c.ceilings(ctx))
+}
+
+// ceilings are the nodes' limits on bits per second. Who may not see the nodes gets none.
+func (c *roomsCommand) ceilings(ctx context.Context) map[string]uint64 {
+	of := map[string]uint64{}
+	var answer nodeList
+	if body, err := c.send(ctx, http.MethodGet, "nodes"); err != nil || json.Unmarshal(body, &answer) != nil {
+		return of
+	}
+	for _, n := range answer.Nodes {
+		of[n.Node] = n.CeilingBitsPerSecond
+	}
+	return of
 }
 
 type roomList struct {
@@ -47,18 +60,18 @@ type roomMember struct {
 	Connected bool   `json:"connected"` // has media
 }
 
-func (l roomList) write(w io.Writer) error {
+func (l roomList) write(w io.Writer, ceilings map[string]uint64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(l.Rooms) > 0 {
-		fmt.Fprintln(table, "ROOM\tNODE\tPEOPLE\tSENT\tWHO")
+		fmt.Fprintln(table, "ROOM\tNODE\tPEOPLE\tSENT\tSHARE\tWHO")
 	}
 	for _, room := range l.Rooms {
 		var who []string
 		for _, peer := range room.Peers {
 			who = append(who, peer.shown())
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.1f Mbit/s\t%s\n", printable(room.Room), printable(room.Node), len(room.Peers),
-			float64(room.EgressBitsPerSecond)/1e6, cmp.Or(strings.Join(who, ", "), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.1f Mbit/s\t%s\t%s\n", printable(room.Room), printable(room.Node), len(room.Peers),
+			float64(room.EgressBitsPerSecond)/1e6, share(room.EgressBitsPerSecond, ceilings[room.Node]), cmp.Or(strings.Join(who, ", "), "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the rooms: %w", err)
@@ -70,6 +83,14 @@ func (l roomList) write(w io.Writer) error {
 		fmt.Fprintf(w, "No answer from %s: rooms there are not listed.\n", strings.Join(l.Unreachable, ", "))
 	}
 	return nil
+}
+
+// share is percent with a decimal for small rooms.
+func share(of, ceiling uint64) string {
+	if ceiling == 0 || of >= ceiling/10 {
+		return percent(of, ceiling)
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(of)/float64(ceiling))
 }
 
 func (m roomMember) shown() string {

@@ -19,7 +19,13 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 		{"room":"a long room","node":"sfu-1","epoch":8,"peers":[]}],
 		"unreachable":["sfu-3"]}`
 	answer := full
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/nodes") {
+			_, _ = io.WriteString(w, `{"nodes":[{"node":"sfu-2","ceilingBitsPerSecond":100000000}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
 	defer http.DefaultClient.CloseIdleConnections()
 	defer server.Close()
 	ask := func(args ...string) string {
@@ -31,9 +37,9 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 		}
 		return out.String()
 	}
-	const want = `ROOM         NODE   PEOPLE  SENT        WHO
-blue         sfu-2  3       1.2 Mbit/s  ada, "bob\x1b[2J\u202e" (no media), eve (away)
-a long room  sfu-1  0       0.0 Mbit/s  -
+	const want = `ROOM         NODE   PEOPLE  SENT        SHARE  WHO
+blue         sfu-2  3       1.2 Mbit/s  1.2 %  ada, "bob\x1b[2J\u202e" (no media), eve (away)
+a long room  sfu-1  0       0.0 Mbit/s  -      -
 No answer from sfu-3: rooms there are not listed.
 `
 	if got := ask(); got != want {

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +19,7 @@ type simCommand struct {
 	Scenario string `arg:"" type:"existingfile" help:"Scenario file; lab/sim/testdata has some, and says how to write one."`
 	Seed     uint64 `default:"1" help:"The same seed gives the same rooms."`
 	SVG      string `name:"svg" type:"path" placeholder:"FILE" help:"Also draw how even the load is over time."`
-	JSON     bool   `name:"json" help:"Print JSON."`
+	JSON     bool   `name:"json" help:"Print the report as JSON, for programs."`
 }
 
 func (c *simCommand) Run(ctx context.Context, s streams) error {
@@ -49,7 +48,7 @@ func (c *simCommand) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.JSON {
-		return json.NewEncoder(s.out).Encode(report)
+		return encodeJSON(s.out, report)
 	}
 	return report.WriteText(s.out, true)
 }

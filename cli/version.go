@@ -7,7 +7,7 @@ import (
 )
 
 type versionCommand struct {
-	JSON bool `name:"json" help:"Print it as JSON."`
+	JSON bool `name:"json" help:"Print it as JSON, for programs."`
 }
 
 // Run says which build this binary is.

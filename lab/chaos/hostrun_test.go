@@ -40,7 +40,7 @@ func command(t *testing.T, scenario Name, trials string) *exec.Cmd {
 func commandOf(t *testing.T, binary string, scenario Name, trials string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), binary, "chaos", string(scenario), "--trials", trials,
-		"--rooms", "3", "--peers", "2", "--browsers", "0", "--seed", "1", "--json", "-")
+		"--rooms", "3", "--peers", "2", "--browsers", "0", "--seed", "1", "--json")
 }
 
 // reported runs a command and reads its report. The error is how it ended.

@@ -11,7 +11,7 @@ import (
 
 type limitFlags struct {
 	MaxSockets        int      `default:"${max_sockets}" help:"How many people may be connected to this node at once; some 50 KB of memory each."`
-	TrustedProxies    []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring."`
+	TrustedProxies    []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring, and in X-Forwarded-Host, if they change Host, which host was asked for."`
 	ProxyProtocolFrom []string `placeholder:"NETWORK" help:"Addresses or networks of balancers that pass bytes and say in the PROXY protocol, version 1 or 2, whom they bring: holdfast front --proxy-protocol, haproxy, a cloud's network balancer."`
 	LimitIdentity     string   `placeholder:"joins=10:100,..." help:"What one identity may do in all rooms together: joins=PERSECOND:ATONCE, rooms=PERSECOND:ATONCE, offers=PERSECOND:ATONCE, sockets=NUMBER, each or all of them off. Default joins=10:100,rooms=1:20,offers=10:100,sockets=200."`
 	LimitKey          string   `placeholder:"joins=..." help:"The same of one API key. Default off."`

@@ -50,6 +50,7 @@ type SignalingConfig struct {
 	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach the control service; the host of --advertise unless given."`
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
+	PathPrefix       string        `placeholder:"/PATH" help:"Under which path of its host a proxy serves this node, if the proxy passes the path on, such as /call. Not needed where the proxy takes it off (docs/NETWORK.md)."`
 	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
 	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
 	NoRelief         bool          `help:"Never move rooms off media nodes that are near their ceilings, or far above the others. Set it on all signaling nodes or on none."`
@@ -84,7 +85,7 @@ func (c *SignalingConfig) plan() (signalingPlan, error) {
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
 	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
 	cfg.MaxParticipants, cfg.ShedPerSecond = c.MaxParticipants, c.Shed
-	cfg.HSTS = c.HSTS
+	cfg.HSTS, cfg.PathPrefix = c.HSTS, c.PathPrefix
 	limitFault := c.apply(&cfg)
 	var drainFault error
 	if c.DrainTimeout <= 0 {

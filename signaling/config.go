@@ -47,7 +47,11 @@ type Config struct {
 	// MaxParticipants is for tokens without one; 0 is no cap.
 	MaxParticipants int
 
-	TrustedProxies []netip.Prefix // by X-Forwarded-For
+	// TrustedProxies say whom they bring in X-Forwarded-For, and which host was asked for in X-Forwarded-Host.
+	TrustedProxies []netip.Prefix
+
+	// PathPrefix is where a proxy serves the node if it passes the path on, such as /call. Requests without it are served, too.
+	PathPrefix string
 
 	ProxyProtocolFrom []netip.Prefix // balancers with the PROXY protocol
 
@@ -152,7 +156,7 @@ func (c Config) Validate() error {
 	if c.MaxParticipants < 0 || c.MaxParticipants > wire.MaxCap {
 		faults = append(faults, fmt.Errorf("cap is %d, want 0 to %d", c.MaxParticipants, wire.MaxCap))
 	}
-	return errors.Join(append(faults, CheckOrigins(c.Origins))...)
+	return errors.Join(append(faults, CheckOrigins(c.Origins), checkPathPrefix(c.PathPrefix))...)
 }
 
 // CheckOrigins lists what is no pattern of hosts.

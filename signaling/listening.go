@@ -68,6 +68,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn
 		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: rest.PageHosts(s.config.Dev, s.config.Origins),
 	})
 	if slim.refused == http.StatusForbidden {
+		s.warnOfOrigin(r)
 		reply.Refuse(w, errOrigin)
 	} else if slim.refused != 0 {
 		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errNoUpgrade))

@@ -162,6 +162,7 @@ type Server struct {
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 	pathLogs     *loglimit.Limiter
+	originLogs   *loglimit.Limiter
 
 	endings    *endings.Endings
 	gaps       *gaps.Gaps
@@ -185,6 +186,9 @@ const (
 	strangerLogsPerSecond = 1
 	strangerLogBurst      = 20
 )
+
+// Lines about pages of other hosts, which try again and again.
+const originLogsPerSecond, originLogBurst = 0.1, 3
 
 // Lines about the ways of media; clients choose how many.
 const pathLogsPerSecond, pathLogBurst = 5, 100
@@ -215,6 +219,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		endings:      endings.New(endings.Deps{Store: parts.Store, Keys: parts.Keys, Panics: guard, Log: log}),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
+		originLogs:   loglimit.New(originLogsPerSecond, originLogBurst),
 	}
 	s.doors = door.New(door.Deps{Store: parts.Doors, Pool: parts.Pool, Views: parts.Views, Limits: s.limits, Panics: guard, Log: log})
 	s.moderation = moderation.New(moderation.Deps{
@@ -273,7 +278,7 @@ func (s *Server) StayingRooms(boot pin.BootID) []*control.StayingRoom {
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
-		Handler:     s.around(s.handler()),
+		Handler:     s.behindProxy(s.around(s.handler())),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
 		// WebSockets have none of these.

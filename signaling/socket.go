@@ -47,7 +47,7 @@ var (
 	errFull      = fault.Coded(wire.CodeTooManySockets, "this signaling node holds as many connections as it may")
 	errCrowded   = fault.Coded(wire.CodeTooManySockets, "too many connections wait to join")
 	errTongue    = fault.Detailed(wire.CodeBadMessage, "the WebSocket must ask for the subprotocol "+wire.Subprotocol, "Check it against the protocol.")
-	errOrigin    = fault.New(wire.CodeNotAllowed, "pages of this origin may not connect to this signaling node", "Add its host to --origin.")
+	errOrigin    = fault.New(wire.CodeNotAllowed, "pages of this origin may not connect to this signaling node", "Add its host to --origin, or have the proxy pass Host on.")
 	errNoUpgrade = errors.New("the request is no WebSocket handshake")
 	errNonsense  = errors.New("too many messages that could not be understood")
 )

@@ -85,7 +85,7 @@ func TestALinkJoinsNobodyWithoutAClick(t *testing.T) {
 }
 
 // TestTheLobbyOfATokenLink: what the token decides cannot be typed over, what it forbids is not asked for, and who waits for a
-// server that is away may give up.
+// server that is away may give up. The page is served under a path of its host, as behind a proxy, and asks for nothing above it.
 func TestTheLobbyOfATokenLink(t *testing.T) {
 	var joins atomic.Int32
 	mux := http.NewServeMux()
@@ -101,14 +101,14 @@ func TestTheLobbyOfATokenLink(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"state":"current","people":[{"identity":"alan","name":"Alan"},{"identity":"joan"}]}`))
 	})
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.StripPrefix("/call", mux))
 	t.Cleanup(server.Close)
 	tab, closeTab := chromedp.NewContext(browser(t))
 	defer closeTab()
 	tab, cancel := context.WithTimeout(tab, time.Minute)
 	defer cancel()
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"name":"Grace","video":{"room":"lair","canPublish":false}}`))
-	if err := chromedp.Do(tab, chromedp.Navigate(server.URL+"/?room=other&name=Ada#token=x."+claims+".y")); err != nil {
+	if err := chromedp.Do(tab, chromedp.Navigate(server.URL+"/call/?room=other&name=Ada#token=x."+claims+".y")); err != nil {
 		t.Fatal(err)
 	}
 	sees := func(what, script string) {
@@ -133,5 +133,5 @@ func TestTheLobbyOfATokenLink(t *testing.T) {
 		}
 	}
 	sees("the way out", find(`(of('cancel').click(), !of('enter').disabled && of('cancel').hidden && of('problem').hidden)`))
-	sees("no invitation without a place to lead to", `(await (await import('/page/tokens.js')).invitationTemplate()) === ''`)
+	sees("no invitation without a place to lead to", `(await (await import('/call/page/tokens.js')).invitationTemplate()) === ''`)
 }

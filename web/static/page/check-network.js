@@ -5,6 +5,7 @@ import { Call, CallError } from '../holdfast/index.js';
 import { SUBPROTOCOL } from '../holdfast/protocol.js';
 import { randomId } from '../holdfast/random-id.js';
 import { wayOf } from './check-verdict.js';
+import { api, site } from './site.js';
 import { fetchToken } from './tokens.js';
 
 /** @typedef {import('./check-verdict.js').Way} Way */
@@ -22,10 +23,10 @@ const MEASURED_MS = 4000;
  */
 export async function tryService() {
   const began = performance.now();
-  const answer = await within(ANSWER_MS, fetch('/api/v1/config', { cache: 'no-store' }).catch(() => null));
+  const answer = await within(ANSWER_MS, fetch(api('config'), { cache: 'no-store' }).catch(() => null));
   if (!answer?.ok) throw new CallError('unreachable');
   const took = performance.now() - began;
-  const socket = new WebSocket(socketUrl(location.origin), SUBPROTOCOL);
+  const socket = new WebSocket(socketUrl(site), SUBPROTOCOL);
   const open = await within(ANSWER_MS, new Promise((resolve) => {
     socket.addEventListener('open', () => resolve(true));
     socket.addEventListener('error', () => resolve(false));
@@ -102,7 +103,7 @@ export class Mirror {
    * @returns {Promise<RTCIceServer[]>} what the service relays with
    */
   async enter(linkToken) {
-    const [url, token] = [location.origin, await roomOfOnesOwn(linkToken)];
+    const [url, token] = [site, await roomOfOnesOwn(linkToken)];
     const { iceServers = [], permissions } = await this.#sender.join({ url, token, stream: this.#noise.stream });
     await this.#receiver.join({ url, token });
     const up = this.#sender.mayPublish('camera');
@@ -181,7 +182,7 @@ class Noise {
 /** @param {string} linkToken */
 async function roomOfOnesOwn(linkToken) {
   if (linkToken === '') return fetchToken('', `check-${randomId()}`, 'check', false);
-  const response = await fetch('/api/v1/check', { method: 'POST', headers: { Authorization: `Bearer ${linkToken}` } }).catch(() => null);
+  const response = await fetch(api('check'), { method: 'POST', headers: { Authorization: `Bearer ${linkToken}` } }).catch(() => null);
   const body = await response?.json().catch(() => null);
   if (!response?.ok) throw new CallError(body?.code ?? 'unreachable', { message: body?.message });
   return String(body?.token);

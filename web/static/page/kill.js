@@ -2,6 +2,7 @@
 
 import { find } from './elements.js';
 import { notice } from './notices.js';
+import { api } from './site.js';
 import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
@@ -10,14 +11,14 @@ import { say } from './words.js';
 export async function offerToKill(call) {
   const button = find('#kill', HTMLButtonElement);
   button.hidden = true;
-  const config = await fetch('/api/v1/config').then((answer) => answer.json()).catch(() => ({}));
+  const config = await fetch(api('config')).then((answer) => answer.json()).catch(() => ({}));
   if (!config.kill || call.state === 'left') return;
   const stop = new AbortController();
   const paint = () => { button.lastElementChild?.replaceChildren(say('kill', { node: call.node })); };
   button.addEventListener('click', async () => {
     button.disabled = true;
     try {
-      const answer = await fetch(`/api/v1/dev/kill?${new URLSearchParams({ node: call.node })}`, { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
+      const answer = await fetch(api(`dev/kill?${new URLSearchParams({ node: call.node })}`), { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
       if (!answer.ok) notice((await answer.json()).message);
     } catch {
       notice(say('kill.failed'));

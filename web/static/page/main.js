@@ -13,6 +13,7 @@ import { Reachable } from './reachable.js';
 import { showRings } from './ring-card.js';
 import { Ringing } from './ringing.js';
 import { missedMessage, missedRing, ofCall, whileTrying } from './sentences.js';
+import { site } from './site.js';
 import { fetchToken, inDevelopment, invitationTemplate, readToken } from './tokens.js';
 import { showWhoIsHere } from './whos-here.js';
 import { say, sayAll } from './words.js';
@@ -245,7 +246,7 @@ async function enter(joining, name, room) {
   if (call !== joining) return;
   let first = true;
   await joining.join({
-    url: location.origin,
+    url: site,
     room,
     name,
     wait: true,

@@ -1,6 +1,7 @@
 // On the start page: one is reached there by the address's token, in dev by the name in the field.
 
 import { Presence } from '../holdfast/presence.js';
+import { site } from './site.js';
 import { fetchToken, inDevelopment } from './tokens.js';
 
 /** A room that a token in dev has to name; nobody joins it. */
@@ -39,7 +40,7 @@ export class Reachable {
     this.#ringing.follow(presence.messages);
     presence.messages.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
     // A failure is not shown: the page works without presence, and joining tells what is wrong.
-    await presence.connect({ url: location.origin, token: () => fetchToken(this.#link.token, START, name, false) }).catch(() => {});
+    await presence.connect({ url: site, token: () => fetchToken(this.#link.token, START, name, false) }).catch(() => {});
   }
 
   close() {

@@ -1,6 +1,7 @@
 // From the address, or, in dev, from the cluster.
 
 import { CallError } from '../holdfast/errors.js';
+import { api } from './site.js';
 
 /**
  * @param {string} given the address's token
@@ -11,9 +12,9 @@ import { CallError } from '../holdfast/errors.js';
  */
 export async function fetchToken(given, room, name, host) {
   if (given) return given;
-  const { dev } = await getJson('/api/v1/config');
+  const { dev } = await getJson('config');
   if (!dev) throw new CallError('needs_link');
-  const { token } = await getJson(`/api/v1/dev/token?${new URLSearchParams({ room, name, identity: identityInDev(name), ...(host && { moderate: '' }) })}`);
+  const { token } = await getJson(`dev/token?${new URLSearchParams({ room, name, identity: identityInDev(name), ...(host && { moderate: '' }) })}`);
   return token;
 }
 
@@ -24,7 +25,7 @@ export async function fetchToken(given, room, name, host) {
 export const identityInDev = (name) => name.trim().toLowerCase().replace(/\s+/g, '-').replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]/gu, '');
 
 export async function inDevelopment() {
-  const { dev } = await getJson('/api/v1/config').catch(() => ({}));
+  const { dev } = await getJson('config').catch(() => ({}));
   return dev === true;
 }
 
@@ -33,7 +34,7 @@ export async function inDevelopment() {
  * @returns {Promise<string>}
  */
 export async function invitationTemplate() {
-  const { dev, invite } = await getJson('/api/v1/config').catch(() => ({}));
+  const { dev, invite } = await getJson('config').catch(() => ({}));
   return invite || (dev ? `${location.pathname}?room={room}` : '');
 }
 
@@ -61,11 +62,11 @@ function claimsOf(token) {
   }
 }
 
-/** @param {string} path */
+/** @param {string} path under api/v1/ */
 async function getJson(path) {
   let response;
   try {
-    response = await fetch(path);
+    response = await fetch(api(path));
   } catch (cause) {
     throw new CallError('unreachable', { cause, retryable: true });
   }

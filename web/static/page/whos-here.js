@@ -2,6 +2,7 @@
 
 import { find } from './elements.js';
 import { whoIsHere } from './sentences.js';
+import { api } from './site.js';
 
 const EVERY_MS = 10000;
 
@@ -32,7 +33,7 @@ export function showWhoIsHere(token, room) {
  */
 async function namesIn(token, room) {
   try {
-    const response = await fetch(`/api/v1/rooms/${encodeURIComponent(room)}/roster`, { headers: { Authorization: `Bearer ${token}` } });
+    const response = await fetch(api(`rooms/${encodeURIComponent(room)}/roster`), { headers: { Authorization: `Bearer ${token}` } });
     const { state, people } = await response.json();
     return response.ok && state !== 'unknown' ? people.map((/** @type {{name?: string, identity: string}} */ { name, identity }) => name || identity) : null;
   } catch {

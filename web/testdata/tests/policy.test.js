@@ -4,6 +4,7 @@ import { canMoveLiveConnection } from '/holdfast/capability.js';
 import { IceServers } from '/holdfast/ice-servers.js';
 import { layersFor } from '/holdfast/layers.js';
 import { judge, newborn, secured } from '/holdfast/liveness.js';
+import { socketUrl } from '/holdfast/address.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
@@ -95,6 +96,13 @@ test('media is alive when packets come, quiet when only control packets do', () 
   equal(judge(base, readStats([inbound(1, 11), transport(21)])), 'alive');
   equal(judge(base, readStats([inbound(1, 10), transport(21)])), 'quiet');
   equal(judge(base, readStats([inbound(1, 10), transport(20)])), 'secured');
+});
+
+test('the address of the socket lies where the service lies', () => {
+  const own = location.origin.replace('http', 'ws');
+  equal(['https://host', 'https://host/call/', 'wss://host/call/ws?a=b#c', new URL('https://host/'), '/call/'].map(socketUrl), [
+    'wss://host/ws', 'wss://host/call/ws', 'wss://host/call/ws?a=b', 'wss://host/ws', `${own}/call/ws`,
+  ]);
 });
 
 test('an SSRC that was not there before tells a new node', () => {

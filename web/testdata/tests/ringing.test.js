@@ -139,7 +139,7 @@ test('who joins, or takes another name, before the start page knows that it is i
   const [configs, identities] = [[], []];
   Object.assign(globalThis, {
     fetch: (path) => {
-      if (path === '/api/v1/config') return new Promise((resolve) => configs.push(() => resolve(Response.json({ dev: true }))));
+      if (path === `${location.origin}/api/v1/config`) return new Promise((resolve) => configs.push(() => resolve(Response.json({ dev: true }))));
       identities.push(new URL(path, location.href).searchParams.get('identity'));
       return new Promise(() => {});
     },

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/loglimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
@@ -196,6 +198,10 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate, asked wire.Req
 		return limits.ErrFlood
 	}
 	s.log.Info("moderator acts", "identity", s.who.Identity, "act", m.Act, "on", m.Peer)
+	if m.Act == wire.ActEndCall {
+		s.endCall(ctx, asked)
+		return nil
+	}
 	if m.Act == wire.ActRemove {
 		request := &control.RemoveRequest{Room: string(s.who.Room), Peer: string(m.Peer)}
 		detached := context.WithoutCancel(ctx) // what is begun is finished
@@ -223,6 +229,20 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate, asked wire.Req
 		}
 	})
 	return nil
+}
+
+// endCall ends the call for everybody, this session included.
+func (s *session) endCall(ctx context.Context, asked wire.RequestID) {
+	detached := context.WithoutCancel(ctx) // what is begun is finished
+	room, by := s.who.Room, s.who.Identity
+	s.work(func() {
+		answer, _ := s.server.moderation.EndCall(detached, room)
+		if err := answer.Err(); err != nil {
+			s.socket.refuse(asked, err)
+			return
+		}
+		s.server.parts.Recorder.Record(events.Event{Kind: events.CallEnded, Room: room, By: by, About: strconv.FormatInt(time.Now().UnixNano(), 36)})
+	})
 }
 
 // atTheDoor answers with line and door. Looks repeat every few seconds, so a slow store does not hold the session up.

@@ -166,3 +166,25 @@ func TestAnOperatorEndsACall(t *testing.T) {
 	again, _ := one.join("lobby", "Ada")
 	again.hearsNothing()
 }
+
+// TestAHostEndsACall for everybody, from its own socket; who runs no room cannot.
+func TestAHostEndsACall(t *testing.T) {
+	r := peopled(t)
+	one, two := r.signalingNode(nil), r.signalingNode(nil)
+	ada, _ := one.joinWith("ada", runs)
+	bob, eve := two.join("lobby", "Bob")
+	hear[*wire.PeerJoined](ada)
+	bob.say(&wire.Moderate{Act: wire.ActEndCall})
+	bob.refusedWith("roomAdmin")
+	ada.say(&wire.Moderate{Act: wire.ActEndCall})
+	for _, c := range []*client{ada, bob} {
+		if bye := c.goodbye(); bye.Code != wire.CodeCallEnded {
+			t.Errorf("told %+v", bye)
+		}
+	}
+	back := one.dial()
+	back.say(&wire.Resume{Resume: eve.Resume, Attempt: 2})
+	if refused := hear[*wire.Error](back); refused.Code != wire.CodeCallEnded || refused.Retryable {
+		t.Errorf("a resume is answered %+v", refused)
+	}
+}

@@ -219,6 +219,8 @@ func callByKeyboardAlone(t *testing.T, screen string) {
 	ada.sees(t, "the call", `!document.querySelector('#leaving').open`)
 	k.to(t, "#leave")
 	k.keys(t, kb.Enter)
+	ada.sees(t, "the question, because it may end the call of all", `document.querySelector('#leaving').open && document.activeElement.value === 'leave'`)
+	k.keys(t, kb.Enter)
 	ada.sees(t, "what comes after", `document.activeElement === document.querySelector('#rejoin')`)
 	alan.sees(t, "nobody else", `document.querySelectorAll('.tile').length === 1`)
 }

@@ -67,6 +67,7 @@ func TestThePage(t *testing.T) {
 	t.Run("kill", func(t *testing.T) { killsFromPage(t, ada, alan) })
 	t.Run("outages", func(t *testing.T) { outages(t, c, ada, alan) })
 	t.Run("removed", func(t *testing.T) { removes(t, c, ada, alan) })
+	t.Run("ended", func(t *testing.T) { ends(t, ada, alan) })
 	t.Run("refused", func(t *testing.T) {
 		stranger := openPage(t, "Stranger", callAddress(c.URL(), "page", "Stranger", url.Values{"token": {"forged"}}))
 		stranger.sees(t, "why it may not join", `document.querySelector('#problem').textContent.startsWith('This link is not valid here.') && document.querySelector('#stage').hidden`)
@@ -305,6 +306,19 @@ func outages(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	for _, p := range []*participant{ada, alan} {
 		p.sees(t, "the end of it, and no firewall", over+` && !/firewall/i.test(document.querySelector('#notices').textContent)`)
 	}
+}
+
+// ends has Alan, who is back as a host, end the call for everybody.
+func ends(t *testing.T, ada, alan *participant) {
+	alan.mustEval(t, `(document.querySelector('#rejoin').click(), true)`, nil)
+	ada.sees(t, "Alan again", `call.roster.length === 2 && !call.moderation.allowed`)
+	ada.press(t, "l")
+	ada.sees(t, "that it may only leave", `document.querySelector('#leaving').open && document.querySelector('#end-call').hidden`)
+	ada.mustEval(t, `(document.querySelector('#leaving [value=stay]').click(), true)`, nil)
+	alan.sees(t, "the way to end it", `(document.querySelector('#stage').hidden || document.querySelector('#leaving').open || document.querySelector('#leave').click(), document.querySelector('#end-call').checkVisibility())`)
+	alan.mustEval(t, `(document.querySelector('#end-call').click(), true)`, nil)
+	ada.sees(t, "that it is over, and why", `document.querySelector('#stage').hidden && document.querySelector('#ended-text').textContent.startsWith('A host ended this call')`)
+	alan.sees(t, "that it is over, as it wished", `document.querySelector('#stage').hidden && document.querySelector('#ended-title').textContent === 'You left the call'`)
 }
 
 // removes takes Alan out of the room as who runs it does.

@@ -178,7 +178,7 @@ func ControlAct(act wire.Act) control.Act {
 		return control.Act_ACT_GRANT
 	case wire.ActGiveUp:
 		return control.Act_ACT_GIVE_UP
-	case wire.ActRemove: // a removal is a request of its own
+	case wire.ActRemove, wire.ActEndCall: // a removal is a request of its own
 	}
 	return control.Act_ACT_UNSPECIFIED
 }

@@ -151,9 +151,9 @@ func (m *Moderate) validate() error {
 	switch m.Act {
 	case ActMute, ActAskUnmute:
 		err = errors.Join(err, m.Source.validate())
-	case ActLowerHand, ActRemove, ActGrant, ActGiveUp:
+	case ActLowerHand, ActRemove, ActGrant, ActGiveUp, ActEndCall:
 	default:
-		return fmt.Errorf("act %.20q is not mute, ask-unmute, lower-hand, remove, grant or give-up", string(m.Act))
+		return fmt.Errorf("act %.20q is not mute, ask-unmute, lower-hand, remove, grant, give-up or end-call", string(m.Act))
 	}
 	if m.Peer == "" && (m.Act == ActAskUnmute || m.Act == ActRemove || m.Act == ActGrant) {
 		return fmt.Errorf("act %s names no peer", m.Act)

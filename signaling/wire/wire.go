@@ -178,7 +178,7 @@ const (
 // Act is what a moderator does.
 type Act string
 
-// The acts. Without a peer, mute and lower-hand are meant for all others.
+// The acts. Without a peer, mute and lower-hand are meant for all others. EndCall is always meant for everybody.
 const (
 	ActMute      Act = "mute"
 	ActAskUnmute Act = "ask-unmute"
@@ -186,6 +186,7 @@ const (
 	ActRemove    Act = "remove"
 	ActGrant     Act = "grant"
 	ActGiveUp    Act = "give-up"
+	ActEndCall   Act = "end-call"
 )
 
 // Emojis returns the emojis that may be shown. Each is in every font since Unicode 8, and harmless.

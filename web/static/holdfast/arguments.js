@@ -10,7 +10,7 @@ import { EMOJIS } from './emojis.js';
 const SOURCES = ['microphone', 'camera', 'screen', 'screen-audio'];
 const CODECS = ['VP8', 'VP9', 'AV1', 'H264'];
 const KINDS = ['text', 'ring', 'answer', 'app'];
-const ACTS = ['mute', 'ask-unmute', 'lower-hand', 'remove', 'grant', 'give-up'];
+const ACTS = ['mute', 'ask-unmute', 'lower-hand', 'remove', 'grant', 'give-up', 'end-call'];
 /** The acts that one person must be named for. */
 const OF_ONE = ['ask-unmute', 'remove', 'grant'];
 

@@ -57,7 +57,7 @@ export class Moderation {
   }
 
   /**
-   * Asks the server for a moderator's act: `mute`, `ask-unmute`, `lower-hand`, `remove`, `grant` or `give-up`. `mute` and `lower-hand` mean
+   * Asks the server for a moderator's act: `mute`, `ask-unmute`, `lower-hand`, `remove`, `grant`, `give-up` or `end-call`. `mute` and `lower-hand` mean
    * everybody else when no peer is named. An `error` event, whose `about` is `moderate`, tells what cannot be done.
    * @param {Act} act
    * @param {string} [peer]

@@ -42,7 +42,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'limited', limited: boolean, epoch: number}} Limited the node is near its ceiling and holds pictures back */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
-/** @typedef {'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up'} Act */
+/** @typedef {'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up' | 'end-call'} Act */
 /** @typedef {{type: 'moderate', act: Act, peer?: string, source?: Source}} Moderate */
 /** @typedef {{type: 'hand', raised: boolean}} Hand */
 /** @typedef {{type: 'reaction', emoji: string}} React */

@@ -1,13 +1,16 @@
-// A single key is pressed by chance, or by a voice that is not meant for it: Leave is asked for first.
+// A single key is pressed by chance, or by a voice that is not meant for it: Leave is asked for first. Who runs the room may end the call for everybody instead.
 
 import { find } from './elements.js';
 
-/** @param {() => void} onLeave */
-export function askToLeave(onLeave) {
+/** @param {{onLeave: () => void, onEnd: (() => void) | null}} options `onEnd`: ends the call for everybody; null where that is not offered */
+export function askToLeave({ onLeave, onEnd }) {
   const dialog = find('#leaving', HTMLDialogElement);
   if (dialog.open) return;
+  find('#end-call', HTMLButtonElement).hidden = onEnd === null;
   find('#leaving form', HTMLFormElement).onsubmit = ({ submitter }) => {
-    if (submitter instanceof HTMLButtonElement && submitter.value === 'leave') onLeave();
+    if (!(submitter instanceof HTMLButtonElement)) return;
+    if (submitter.value === 'leave') onLeave();
+    if (submitter.value === 'end') onEnd?.();
   };
   dialog.showModal();
 }

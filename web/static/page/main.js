@@ -147,7 +147,7 @@ async function join(name, room, encrypts = lobby.encrypts) {
     // For tests, and for the console.
     Object.assign(globalThis, { call });
     stage.take(joining, { videoSlots, encryption, key });
-    follow(joining, encryption);
+    follow(joining, stage, encryption);
     await enter(joining, name, room);
     if (call !== joining) return;
     if (encrypts) keys.delete('');
@@ -165,9 +165,10 @@ async function join(name, room, encrypts = lobby.encrypts) {
 
 /**
  * @param {import('../holdfast/call.js').Call} joining
+ * @param {import('./stage.js').Stage} stage
  * @param {Encryption | null} encryption
  */
-function follow(joining, encryption) {
+function follow(joining, stage, encryption) {
   let entered = '';
   joining.addEventListener('joined', () => {
     entered = joining.room;
@@ -185,7 +186,8 @@ function follow(joining, encryption) {
     encryption?.close();
     if (call !== joining) return; // Cancelled.
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
-    end(code === 'left' ? '' : ofCall({ code, message }), entered);
+    const wished = code === 'left' || (code === 'call_ended' && stage.ended(joining));
+    end(wished ? '' : ofCall({ code, message }), entered);
   }, { once: true });
 }
 

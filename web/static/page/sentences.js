@@ -1,7 +1,7 @@
 // Which sentence says what happened, and what to do.
 
 import { CallError } from '../holdfast/errors.js';
-import { locale, say } from './words.js';
+import { lasted, locale, say } from './words.js';
 
 /** What passes by itself. */
 const passing = /** @type {const} */ (['no_token', 'no_capacity', 'no_nodes', 'node_unreachable', 'not_ready', 'too_many_sockets', 'media_unreachable']);
@@ -102,6 +102,16 @@ export function ofEncryption(state) {
  * @param {unknown[]} [lost]
  */
 export const without = (lost = []) => (lost.length === 0 ? '' : say('moves.missing', { count: lost.length }));
+
+/**
+ * Tells that the room moved. Only in dev the name of a node means something.
+ * @param {{node: string, gapMs: number, lost?: unknown[]}} move
+ * @param {boolean} dev
+ */
+export function moved({ node, gapMs, lost }, dev) {
+  const gap = lasted(gapMs);
+  return [dev ? say('moves.told', { node, gap }) : say('moves.told.plain', { gap }), without(lost)].filter(Boolean).join(' ');
+}
 
 /**
  * @param {import('../holdfast/protocol.js').Source} source

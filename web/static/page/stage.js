@@ -23,7 +23,7 @@ import { hintWhileMuted } from './muted-hint.js';
 import { clearNotices, dismissNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
-import { mutedBy, ofCall, ofPlace, unmuteAsked, whileTrying, without } from './sentences.js';
+import { moved, mutedBy, ofCall, ofPlace, unmuteAsked, whileTrying, without } from './sentences.js';
 import { RingPanel } from './ring-panel.js';
 import { Share } from './share.js';
 import { offerSettings } from './settings.js';
@@ -69,6 +69,11 @@ export class Stage {
   #key = '';
   /** @type {Status | null} */
   #status = null;
+  /**
+   * The call that this person ends for everybody.
+   * @type {Call | null}
+   */
+  #ending = null;
   /** Whether names of nodes mean something to this person. */
   #dev = false;
   /** @type {Map<string, string>} */
@@ -99,7 +104,7 @@ export class Stage {
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
     this.#refreshSettings = offerSettings(find('#settings-more', HTMLElement), devices, () => this.#tiles?.choose());
-    find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
+    find('#leave', HTMLButtonElement).addEventListener('click', () => (this.#mayEnd() ? this.#askToLeave() : this.#call?.leave()));
     // With the keyboard alone the way past 25 tiles is long.
     const keys = find('#keys-on', HTMLInputElement);
     keys.checked = !readChoices().keysOff;
@@ -138,7 +143,7 @@ export class Stage {
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });
-    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`${this.#dev ? say('moves.told', { node, gap: lasted(gapMs) }) : say('moves.told.plain', { gap: lasted(gapMs) })} ${without(lost)}`));
+    on('migration', (migration) => migration.phase === 'done' && whisper(moved(migration, this.#dev)));
     on('muted-by', ({ source, by }) => this.#mutedBy(source, by));
     on('unmute-asked', ({ source, by }) => this.#askedToUnmute(source, by));
     on('permissions', ({ permissions: { moderate } }) => {
@@ -212,7 +217,7 @@ export class Stage {
       s: () => this.#share?.toggle(),
       h: () => this.#gestures?.toggleHand(),
       r: () => this.#gestures?.toggleMenu(),
-      l: () => askToLeave(() => this.#call?.leave()),
+      l: () => this.#askToLeave(),
       c: () => this.#panels.toggle('chat'),
       p: () => this.#panels.toggle('people'),
       '?': () => {
@@ -235,6 +240,32 @@ export class Stage {
   #viewChosen() {
     this.#tiles?.choose();
     this.#refreshSettings();
+  }
+
+  /** Whether this person may end the call of others. */
+  #mayEnd() {
+    const call = this.#call;
+    return Boolean(call?.moderation.allowed && call.roster.some(({ peer }) => peer !== call.peer));
+  }
+
+  #askToLeave() {
+    const call = this.#call;
+    if (!call) return;
+    askToLeave({
+      onLeave: () => call.leave(),
+      onEnd: this.#mayEnd() ? () => {
+        this.#ending = call;
+        call.moderation.act('end-call');
+      } : null,
+    });
+  }
+
+  /**
+   * Whether this person has ended the call for everybody.
+   * @param {Call} call
+   */
+  ended(call) {
+    return this.#ending === call;
   }
 
   #sayMuted() {

@@ -31,7 +31,8 @@ test('a key that leaves asks first, and keys can be switched off', async (t) => 
   t.cleanup(() => stop.abort());
   t.cleanup(() => keepChoices({ keysOff: false }));
   const done = [];
-  listenForKeys({ l: () => askToLeave(() => done.push('left')), m: () => done.push('muted'), escape: () => done.push('closed') }, stop.signal);
+  let onEnd = null;
+  listenForKeys({ l: () => askToLeave({ onLeave: () => done.push('left'), onEnd }), m: () => done.push('muted'), escape: () => done.push('closed') }, stop.signal);
   const dialog = document.querySelector('#leaving');
   press('l');
   ok(dialog.open, 'asked');
@@ -41,11 +42,16 @@ test('a key that leaves asks first, and keys can be switched off', async (t) => 
   press('l');
   dialog.querySelector('[value=leave]').click();
   await eventually(() => done.length > 0, 'left');
+  onEnd = () => done.push('ended');
+  equal(dialog.querySelector('[value=end]').hidden, true, 'not everybody may end the call of all');
+  press('l');
+  dialog.querySelector('[value=end]').click();
+  await eventually(() => done.length > 1, 'ended for all');
   keepChoices({ keysOff: true });
   press('m');
   press('l');
   press('Escape');
-  equal(done, ['left', 'closed'], 'Escape alone goes on');
+  equal(done, ['left', 'ended', 'closed'], 'Escape alone goes on');
   keepChoices({ keysOff: false });
   press('m');
   equal(done.at(-1), 'muted');

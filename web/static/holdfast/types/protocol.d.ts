@@ -145,7 +145,7 @@ export type Rename = {
     type: 'rename';
     name: string;
 };
-export type Act = 'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up';
+export type Act = 'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up' | 'end-call';
 export type Moderate = {
     type: 'moderate';
     act: Act;

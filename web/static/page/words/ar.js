@@ -137,6 +137,7 @@ export default {
   'leave': 'مغادرة',
   'leave.sure': 'مغادرة المكالمة؟',
   'leave.stay': 'البقاء',
+  'leave.end': 'إنهاء المكالمة للجميع',
   'sound.blocked': 'منع المتصفح الصوت.',
   'sound.play': 'تشغيل الصوت',
 

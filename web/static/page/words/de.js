@@ -127,6 +127,7 @@ export default {
   'leave': 'Verlassen',
   'leave.sure': 'Anruf verlassen?',
   'leave.stay': 'Bleiben',
+  'leave.end': 'Anruf für alle beenden',
   'sound.blocked': 'Der Browser hat den Ton blockiert.',
   'sound.play': 'Ton abspielen',
 

@@ -128,6 +128,7 @@ export default /** @type {const} */ ({
   'leave': 'Leave',
   'leave.sure': 'Leave the call?',
   'leave.stay': 'Stay',
+  'leave.end': 'End the call for everyone',
   'sound.blocked': 'Your browser blocked the sound.',
   'sound.play': 'Play sound',
 

@@ -1,0 +1,3 @@
+module example.org/tokens
+
+go 1.22

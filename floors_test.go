@@ -24,6 +24,7 @@ const module = "github.com/holdfast-rtc/holdfast"
 var floors = [][]string{
 	{"."},
 	{"cli", "internal/release"},
+	{"top"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/docker"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts", "lab/portrait/record"},
@@ -154,6 +155,18 @@ var technologies = []technology{
 		[]string{"cli"},
 		nil,
 		"configuration reaches packages as structs; cli makes flags and variables of their fields",
+	},
+	{
+		"charm.land",
+		[]string{"top"},
+		nil,
+		"one live screen is worth a library for terminals; everything else prints lines",
+	},
+	{
+		"github.com/charmbracelet",
+		[]string{"top"},
+		nil,
+		"it belongs to the library for terminals",
 	},
 	{
 		"golang.org/x/crypto/acme",
@@ -488,7 +501,7 @@ func TestTheBinaryOfNodesLinksNothingOfTheLab(t *testing.T) {
 		}
 		return strings.Fields(string(list))
 	}
-	lab := []string{"github.com/chromedp", "github.com/alicebob/miniredis", module + "/lab"}
+	lab := []string{"github.com/chromedp", "github.com/alicebob/miniredis", module + "/lab", "charm.land", module + "/top"}
 	has := func(packages []string, prefix string) bool {
 		return slices.ContainsFunc(packages, func(p string) bool { return under(p, prefix) })
 	}

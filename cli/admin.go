@@ -39,21 +39,21 @@ type developmentCluster interface {
 // adminTokenLife is just long enough for the question.
 const adminTokenLife = time.Minute
 
-func (f *serverFlags) resolve(ctx context.Context) error {
+// resolve finds the server, and returns the token for one request. A verb may ask for hours, so each request gets a new token.
+func (f *serverFlags) resolve(ctx context.Context) (token string, err error) {
 	if f.Server == "" {
 		if err := f.findServer(ctx); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if f.Token != "" {
-		return nil
+		return f.Token, nil
 	}
 	keys, err := f.Keyring()
 	if err != nil {
-		return node.Faults(err)
+		return "", node.Faults(err)
 	}
-	f.Token, err = keys.Mint("", access.Operator("operator"), adminTokenLife)
-	return err
+	return keys.Mint("", access.Operator("operator"), adminTokenLife)
 }
 
 // findServer takes the development cluster that runs here, or else the node of this container.
@@ -95,7 +95,8 @@ func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, er
 
 // sendBody sends JSON, if there is any. An answer that is not 200 is an *answerError.
 func (f *serverFlags) sendBody(ctx context.Context, method, path string, content []byte) ([]byte, error) {
-	if err := f.resolve(ctx); err != nil {
+	token, err := f.resolve(ctx)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // one slow media node holds the list of rooms up for seconds
@@ -105,7 +106,7 @@ func (f *serverFlags) sendBody(ctx context.Context, method, path string, content
 	if err != nil {
 		return nil, node.Faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
 	}
-	request.Header.Set("Authorization", "Bearer "+f.Token)
+	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := cmp.Or(f.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return nil, err

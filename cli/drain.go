@@ -75,10 +75,8 @@ func (c *drainCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// A token made from keys is short-lived, so ask makes one for each request.
+// ask sends a request about the drain of a node.
 func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body []byte) (drainStatus, error) {
-	given := f.Token
-	defer func() { f.Token = given }()
 	path := "nodes/" + url.PathEscape(node) + "/drain"
 	if boot != "" {
 		path += "?" + url.Values{"boot": {boot}}.Encode()

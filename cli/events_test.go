@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-rtc/holdfast/node"
 )
 
 // TestEventsAreSentences, page after page; what strangers chose cannot steer the terminal.
@@ -70,4 +72,24 @@ func sorted(t *testing.T, query string) string {
 		t.Fatal(err)
 	}
 	return request.URL.Query().Encode()
+}
+
+// TestEachRequestHasATokenOfItsOwn: one is good for a minute, and --follow asks for hours.
+func TestEachRequestHasATokenOfItsOwn(t *testing.T) {
+	var tokens []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		tokens = append(tokens, r.Header.Get("Authorization"))
+	}))
+	defer http.DefaultClient.CloseIdleConnections()
+	defer server.Close()
+	f := serverFlags{Server: server.URL, KeyringConfig: node.KeyringConfig{APIKeys: goodKeys}}
+	for range 2 {
+		if _, err := f.send(t.Context(), http.MethodGet, "events"); err != nil || f.Token != "" {
+			t.Errorf("%v, and the token %q is kept", err, f.Token)
+		}
+	}
+	f.Token = "given"
+	if _, err := f.send(t.Context(), http.MethodGet, "events"); err != nil || len(tokens) != 3 || len(tokens[0]) < 50 || tokens[2] != "Bearer given" {
+		t.Errorf("%v, %q", err, tokens)
+	}
 }

@@ -20,6 +20,7 @@ type labCommands struct {
 	Load     loadCommand     `cmd:"" group:"try" help:"Put synthetic people into rooms, and measure."`
 	Chaos    chaosCommand    `cmd:"" group:"try" help:"Hurt a development cluster on purpose, and check every promise."`
 	Sim      simCommand      `cmd:"" group:"try" help:"Play a scenario of up to 2,000 nodes on a virtual clock."`
+	Top      topCommand      `cmd:"" group:"look" help:"Show the cluster live: nodes, rooms, the last failovers."`
 	Store    storeCommand    `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 	Sentinel sentinelCommand `cmd:"" hidden:"" help:"Become a Sentinel that watches the store of a development cluster."`
 }

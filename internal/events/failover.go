@@ -105,6 +105,20 @@ type Line struct {
 	failover *Failover
 }
 
+// takes adds a room_back event, if it belongs to the failover.
+func (m *merging) takes(e Event, now time.Time) bool {
+	if m.Room != e.Room || m.about != e.About {
+		return false
+	}
+	m.Peers += e.Peers
+	m.Back += e.Back
+	m.WorstGapMillis = max(m.WorstGapMillis, e.WorstGapMillis)
+	if !m.reported {
+		m.reported, m.due = true, now.Add(mergeReports)
+	}
+	return true
+}
+
 // Merger makes one Line of a failover: of a room_rehomed, the room_opened there, and the room_back events with its fence. The room_opened of a
 // room_moved is left out, too. Other events are a Line each. It has no
 // clock, and it is not safe for concurrent use. The zero Merger is ready.
@@ -112,8 +126,16 @@ type Merger struct {
 	open []*merging
 	// killed are the latest orders to kill a node, by its name.
 	killed map[ring.NodeID]time.Time
+	// early are reports of clients that came before the failover they belong to: other nodes write that.
+	early []report
 	// arrivals are rooms that opened on a node, or moved to it, in the last second.
 	arrivals []arrival
+}
+
+// report is a room_back event that waits for its failover.
+type report struct {
+	event Event
+	due   time.Time
 }
 
 // arrival is a room's new place. Two nodes report it, in any order: the one that opens the room there, and the one that moved it.
@@ -150,18 +172,15 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 			})
 			o := m.open[len(m.open)-1]
 			o.Killed = m.killedBy(e.From, e.At)
+			m.early = slices.DeleteFunc(m.early, func(r report) bool { return o.takes(r.event, now) })
 			return lines
 		}
 	case RoomBack:
-		i := slices.IndexFunc(m.open, func(o *merging) bool { return o.Room == e.Room && o.about == e.About })
-		if i >= 0 {
-			o := m.open[i]
-			o.Peers += e.Peers
-			o.Back += e.Back
-			o.WorstGapMillis = max(o.WorstGapMillis, e.WorstGapMillis)
-			if !o.reported {
-				o.reported, o.due = true, now.Add(mergeReports)
-			}
+		if slices.ContainsFunc(m.open, func(o *merging) bool { return o.takes(e, now) }) {
+			return lines
+		}
+		if len(m.early) < mergeAtMost {
+			m.early = append(m.early, report{e, now.Add(mergeReports)})
 			return lines
 		}
 	case RoomMoved:
@@ -230,6 +249,12 @@ func (m *Merger) tell(isDue func(due time.Time) bool) []Line {
 			lines = append(lines, *a.opened)
 		}
 		return isDue(a.due)
+	})
+	m.early = slices.DeleteFunc(m.early, func(r report) bool {
+		if isDue(r.due) {
+			lines = append(lines, Line{At: r.event.At, Text: r.event.Sentence()})
+		}
+		return isDue(r.due)
 	})
 	m.open = slices.DeleteFunc(m.open, func(o *merging) bool {
 		if isDue(o.due) {

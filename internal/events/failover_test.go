@@ -32,9 +32,9 @@ func TestMergerTellsAFailoverInOneLine(t *testing.T) {
 	}
 	want := []string{
 		"sfu-2 died (proof: stream broken)",
-		"hall: 1 of 1 back at signaling-2, worst gap 0.09 s",
 		"hall: sfu-2 died (stream broken, ports refused) -> sfu-1, 2 of 3 back, worst 0.14 s",
 		"blue: sfu-1 -> sfu-3 (an operator moved it)",
+		"hall: 1 of 1 back at signaling-2, worst gap 0.09 s",
 		"mute: sfu-2 died (stream broken, ports refused) -> sfu-1",
 	}
 	if !slices.Equal(got, want) {
@@ -44,6 +44,29 @@ func TestMergerTellsAFailoverInOneLine(t *testing.T) {
 	rest := m.Flush()
 	if len(rest) != 1 || rest[0].Text != "hall: sfu-1 -> sfu-3 (a newer process has its name)" || !rest[0].At.Equal(at(9000)) || !rest[0].Bad || m.Flush() != nil {
 		t.Errorf("%+v", rest)
+	}
+}
+
+// TestMergerTakesAReportThatComesFirst, since another signaling node may write the failover later.
+func TestMergerTakesAReportThatComesFirst(t *testing.T) {
+	start := time.UnixMilli(1_000_000)
+	var m Merger
+	for _, e := range []Event{
+		{Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 1, Back: 1, WorstGapMillis: 60, About: "7"},
+		{Kind: RoomBack, Room: "hall", Node: "signaling-1", Peers: 1, Back: 1, WorstGapMillis: 60, About: "8"},
+		{Kind: RoomRehomed, Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead", About: "7"},
+		{Kind: RoomBack, Room: "hall", Node: "signaling-2", Peers: 1, Back: 1, WorstGapMillis: 80, About: "7"},
+	} {
+		if lines := m.Add(e, start); lines != nil {
+			t.Errorf("told at once: %+v", lines)
+		}
+	}
+	var got []string
+	for _, line := range m.Due(start.Add(mergeReports)) {
+		got = append(got, line.Text)
+	}
+	if want := []string{"hall: 1 of 1 back at signaling-1, worst gap 0.06 s", "hall: sfu-2 died -> sfu-1, 2 of 2 back, worst 0.08 s"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

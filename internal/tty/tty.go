@@ -21,9 +21,9 @@ const (
 
 const reset = "\x1b[0m"
 
-// Is reports whether w is a terminal.
-func Is(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// Is reports whether a reader or a writer is a terminal.
+func Is(stream any) bool {
+	file, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}

@@ -11,6 +11,9 @@
 // the order in which they were made; they may be made before Run has begun, and
 // do nothing once it has ended.
 //
+// A layer may come from another media node, or go to one: see Layer.Tell and Layer.Tap. Such a layer crosses between the nodes once, and
+// only while somebody behind it wants it.
+//
 // It knows the RTP and RTCP packet types of Pion and no peer connection, no
 // negotiation, no signaling and no clock but time.Now.
 package forward

@@ -53,6 +53,10 @@ type LayerConfig struct {
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
 	SendPLI func()
 
+	// OnWanted makes a remote layer: see Layer.Tell. It is told whether anybody here wants the packets, on the room's loop, and must not
+	// block. Nobody does at first.
+	OnWanted func(wanted bool)
+
 	// Gone is explained at Room.RemovePeer; it may be nil.
 	Gone func() bool
 }
@@ -97,6 +101,10 @@ type Layer struct {
 	// upper are the rates of the temporal layers above the lowest.
 	upper     [parse.MaxTemporal]rateMeter
 	described description
+
+	// taps take the packets to other nodes, and remote is for a layer that comes from one.
+	taps   []Tap
+	remote remoteLayer
 
 	// shunnedUntil passes the layer over, because it made no keyframe.
 	shunnedUntil time.Time
@@ -301,9 +309,10 @@ func (l *Layer) requestKeyframe(by *subscriber, now time.Time) {
 	}
 }
 
-// mayAskFor reports whether the subscriber may ask for a keyframe. The request is taken off its budget, unless a keyframe comes anyway.
+// mayAskFor reports whether the subscriber may ask for a keyframe. The request is taken off its budget, unless a keyframe comes anyway. A
+// nil subscriber is another node, which has its own subscribers' budgets.
 func (l *Layer) mayAskFor(by *subscriber, now time.Time) bool {
-	return !l.requests.nothingOutstanding() || by.mayAsk(l.cfg.key(), now)
+	return !l.requests.nothingOutstanding() || by == nil || by.mayAsk(l.cfg.key(), now)
 }
 
 func (l *Layer) sendPLI() {
@@ -316,6 +325,7 @@ func (l *Layer) sendPLI() {
 
 func (l *Layer) tick(now time.Time) {
 	l.cache.expire(now.Add(-cacheAge))
+	l.expireWanted(now)
 	if l.cfg.Kind != KindVideo {
 		return
 	}
@@ -342,12 +352,18 @@ func (l *Layer) measure(elapsed time.Duration) {
 	l.described.measure(elapsed)
 }
 
-func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }
+// alive: of a remote layer that nobody wants, its publisher's node knows.
+func (l *Layer) alive(now time.Time) bool {
+	return l.remote.state.Alive || now.Sub(l.lastHeard) < layerSilence
+}
 
 func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
 
 // bits returns the rate per second. It is assumed until it is measured.
 func (l *Layer) bits() uint64 {
+	if told := l.remote.state.BitsPerSecond; told > 0 && !(l.remote.wanted && l.rate.known) {
+		return told
+	}
 	if l.rate.known {
 		return uint64(l.rate.bits)
 	}
@@ -405,11 +421,13 @@ func (l *Layer) appendChoices(to []layerChoice, now time.Time) []layerChoice {
 func (l *Layer) addSlot(s *Slot) {
 	if !slices.Contains(l.slots, s) {
 		l.slots = append(l.slots, s)
+		l.noteWanted()
 	}
 }
 
 func (l *Layer) removeSlot(s *Slot) {
 	if i := slices.Index(l.slots, s); i >= 0 {
 		l.slots = slices.Delete(l.slots, i, i+1)
+		l.noteWanted()
 	}
 }

@@ -132,6 +132,7 @@ func (r *Room) handle(p *Packet) {
 	if p.header.AudioLevel != parse.NoAudioLevel && l.cfg.Source == SourceMicrophone {
 		r.speakers.observe(l.cfg.Peer, p.header.AudioLevel, p.arrived)
 	}
+	l.giveToTaps(p)
 	r.gatherFrame(p)
 }
 

@@ -353,6 +353,7 @@ func (r *Room) dropLayer(l *Layer) {
 		}
 	}
 	l.slots = nil
+	l.unwant()
 	r.changed.tables = true
 	pub := r.members.sources[l.cfg.key()]
 	if pub == nil || !slices.Contains(pub.layers, l) {

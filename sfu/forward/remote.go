@@ -1,0 +1,173 @@
+package forward
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+// A layer of a publisher at another media node is a remote layer here: its packets come over a link, and only while somebody here wants
+// them. The publisher's node gives them to the link by a Tap.
+
+const (
+	// remoteLinger is how long a remote layer stays wanted after the last slot: pages that change their view come back to it.
+	remoteLinger = 2 * time.Second
+	// A tap begins with the newest keyframe if no more packets than these followed it. Else the publisher is asked for another one.
+	tapReplayPackets = 64
+)
+
+// RemoteState is what the publisher's node tells other nodes of a layer.
+type RemoteState struct {
+	// Alive says that media come.
+	Alive bool
+	// Height is that of the last keyframe, in lines; 0 is unknown.
+	Height int
+	// BitsPerSecond is assumed until it is measured.
+	BitsPerSecond uint64
+}
+
+// Tap takes the packets of a layer to another node.
+type Tap interface {
+	// Packet is given a whole RTP packet, as the publisher sent it, and its number, extended beyond 16 bits. It runs on the room's loop,
+	// must not block, and must not keep or change the packet.
+	Packet(packet []byte, number uint32)
+}
+
+// remoteLayer is what a remote layer has beside others.
+type remoteLayer struct {
+	// state is what the publisher's node told last.
+	state RemoteState
+	// wanted is what OnWanted was told last, and unwantedSince since when no slot and no tap has had the layer.
+	wanted        bool
+	unwantedSince time.Time
+}
+
+// Tell takes what the publisher's node says of a remote layer. It does not block; a busy loop takes the next one.
+func (l *Layer) Tell(state RemoteState) {
+	l.room.try(func() {
+		if l.closed || state == l.remote.state {
+			return
+		}
+		l.remote.state = state
+		if state.Height > 0 {
+			l.height = state.Height
+		}
+		l.room.changed.layers = true
+	})
+}
+
+// State returns what other nodes are to be told of the layer, or false if the loop has ended. It waits for the loop.
+func (l *Layer) State() (state RemoteState, ok bool) {
+	answer := make(chan RemoteState, 1)
+	l.room.post(func() { answer <- RemoteState{Alive: l.alive(time.Now()), Height: l.height, BitsPerSecond: l.bits()} })
+	select {
+	case state = <-answer:
+		return state, true
+	case <-l.room.done:
+		return RemoteState{}, false
+	}
+}
+
+// Tap begins to give the layer's packets to another node: first the newest keyframe and what followed it.
+func (l *Layer) Tap(tap Tap) {
+	l.room.post(func() {
+		if l.closed || slices.Contains(l.taps, tap) {
+			return
+		}
+		l.room.handling = l
+		defer l.room.catchPacket()
+		l.taps = append(l.taps, tap)
+		l.noteWanted()
+		if l.cfg.Kind == KindVideo && !l.replayTo(tap) {
+			l.requestKeyframe(nil, time.Now())
+		}
+	})
+}
+
+// Untap ends what Tap began.
+func (l *Layer) Untap(tap Tap) {
+	l.room.post(func() {
+		l.taps = slices.DeleteFunc(l.taps, func(other Tap) bool { return other == tap })
+		l.noteWanted()
+	})
+}
+
+// KeyframeRequested passes on that another node's viewers need a keyframe, at most once in Config.MinPLIInterval. It does not block.
+func (l *Layer) KeyframeRequested() {
+	l.room.try(func() {
+		if !l.closed {
+			l.requestKeyframe(nil, time.Now())
+		}
+	})
+}
+
+// replayTo gives a tap the newest keyframe and what followed it, and returns false if the cache lacks some of that or it is too much.
+func (l *Layer) replayTo(tap Tap) bool {
+	first, last := l.keyframe.First, l.tracker.Highest
+	if first == 0 || last-first >= tapReplayPackets {
+		return false
+	}
+	for number := first; number <= last; number++ {
+		if l.cache.get(number) == nil {
+			return false
+		}
+	}
+	for number := first; number <= last; number++ {
+		p := l.cache.get(number)
+		tap.Packet(p.original(), number)
+	}
+	return true
+}
+
+// giveToTaps is for a packet that no slot has patched yet.
+func (l *Layer) giveToTaps(p *Packet) {
+	for _, tap := range l.taps {
+		tap.Packet(p.buffer[:p.length], p.sequence)
+	}
+}
+
+// original undoes what slots patch in place: the numbers of pictures and frames, and the payload types of redundant sound.
+func (p *Packet) original() []byte {
+	payload := p.payload()
+	p.picture.Patch(payload, p.picture.PictureID, p.picture.TL0)
+	if p.redundancy.Blocks > 0 {
+		p.redundancy.SetPayloadTypes(payload, p.layer.cfg.Codec.PayloadType)
+	}
+	if at := p.header.Descriptor; p.described {
+		binary.BigEndian.PutUint16(p.buffer[at.At+1:], p.frame.Number)
+	}
+	return p.buffer[:p.length]
+}
+
+// noteWanted tells the publisher's node that somebody here wants a remote layer, or begins the time after which nobody does.
+func (l *Layer) noteWanted() {
+	r := &l.remote
+	switch used := len(l.slots) > 0 || len(l.taps) > 0; {
+	case l.cfg.OnWanted == nil:
+	case !used:
+		r.unwantedSince = time.Now()
+	case !r.wanted:
+		r.wanted = true
+		// What was measured while nothing came says nothing.
+		l.rate, l.upper = rateMeter{}, [len(l.upper)]rateMeter{}
+		l.cfg.OnWanted(true)
+	}
+}
+
+// expireWanted tells the publisher's node that nobody here has wanted a remote layer for remoteLinger.
+func (l *Layer) expireWanted(now time.Time) {
+	r := &l.remote
+	if r.wanted && len(l.slots) == 0 && len(l.taps) == 0 && now.Sub(r.unwantedSince) >= remoteLinger {
+		r.wanted = false
+		l.cfg.OnWanted(false)
+	}
+}
+
+// unwant is for a layer that is dropped.
+func (l *Layer) unwant() {
+	l.taps = nil
+	if l.remote.wanted {
+		l.remote.wanted = false
+		l.cfg.OnWanted(false)
+	}
+}

@@ -109,6 +109,7 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 			"load of absurd numbers", nil, "load --rooms 0 --peers 9999 --publishers 10000 --join-rate 0 --duration 1000h",
 			[]string{"--rooms 0", "--peers 9999", "--publishers 10000", "--join-rate 0", "--duration 1000h"},
 		},
+		{"demo of a crowd", nil, "demo --people 99", []string{"--people 99: give 1 to 24"}},
 		{"load of a country", nil, "load --rooms 1000 --peers 300 --dev", []string{"300000 people", "at most 2000", "--join-rate 20"}},
 		{"load that would take a day to begin", nil, "load --rooms 100 --peers 10 --join-rate 0.1 --dev", []string{"2h46m40s to join"}},
 		{"load of two clusters", nil, "load --url http://127.0.0.1:1 --dev", []string{"--dev", "--server"}},

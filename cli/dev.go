@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ type devUpCommand struct {
 	Origin    []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
 	Turn      bool     `help:"Have the signaling nodes relay media (TURN over UDP and TCP)."`
+	People    int      `help:"How many drawn people wait in the room hall, 1 to 24; without it nobody, and 4 with demo."`
 	Verbose   bool     `help:"Show every line that a node logs."`
 	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
 	Host      []string `hidden:"" sep:"none" placeholder:"NAME=IP@PATH" help:"The network namespace that a node runs in, and its address there."`
@@ -44,7 +46,7 @@ type devUpCommand struct {
 
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Sentinels: c.Sentinels, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Sentinels: c.Sentinels, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, People: c.People, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
 	}
 	var hostFaults error
@@ -78,11 +80,18 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 		devcluster.EndWithGoRun(ctx, cancel)
 	}
 	supervisor := devcluster.New(o)
-	if child.Supervised() {
-		supervisor.OnReady(func(page string) error {
+	var people sync.WaitGroup
+	defer people.Wait()
+	defer cancel() // before the waiting
+	supervisor.OnReady(func(page string) error {
+		if o.People > 0 {
+			people.Go(func() { populate(ctx, page, supervisor.Access(), o.People, s) })
+		}
+		if child.Supervised() {
 			return child.Announce(s.out, map[string]string{child.AddressHTTP: page})
-		})
-	}
+		}
+		return nil
+	})
 	return supervisor.Run(ctx)
 }
 

@@ -17,6 +17,7 @@ import (
 // labCommands are missing in a binary built with the tag node.
 type labCommands struct {
 	Dev      devCommand      `cmd:"" group:"try" help:"Run a whole cluster on this machine."`
+	Demo     demoCommand     `cmd:"" group:"try" help:"Run dev with four drawn people in a room: join them, and kill their node."`
 	Load     loadCommand     `cmd:"" group:"try" help:"Put synthetic people into rooms, and measure."`
 	Chaos    chaosCommand    `cmd:"" group:"try" help:"Hurt a development cluster on purpose, and check every promise."`
 	Sim      simCommand      `cmd:"" group:"try" help:"Play a scenario of up to 2,000 nodes on a virtual clock."`

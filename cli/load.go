@@ -23,7 +23,7 @@ type loadCommand struct {
 	devStateFlag
 	URL        string        `name:"server" aliases:"url" env:"HOLDFAST_SERVER,HOLDFAST_URL" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
-	Rooms      int           `help:"How many rooms; 5 by default, and one with --room."`
+	Rooms      *int          `help:"How many rooms; 5 by default, and one with --room."`
 	Room       string        `placeholder:"ROOM" help:"The room that they join, so that you can join it, too; rooms of their own by default."`
 	Peers      int           `default:"4" help:"How many people in each room."`
 	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
@@ -75,12 +75,11 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *loadCommand) options(s streams) load.Options {
-	c.Rooms = c.rooms()
 	if c.JoinWithin > 0 {
-		c.JoinRate = float64(c.Rooms*c.Peers) / c.JoinWithin.Seconds()
+		c.JoinRate = float64(c.rooms()*c.Peers) / c.JoinWithin.Seconds()
 	}
 	return load.Options{
-		URL: c.URL, Rooms: c.Rooms, Room: c.Room, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
+		URL: c.URL, Rooms: c.rooms(), Room: c.Room, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
 		Duration: c.Duration, Video: peer.Video(c.Video), Codec: portrait.Codec(c.Codec), Seed: seedOr(c.Seed), Progress: s.err, Terminal: isTerminal(s.err),
 	}
 }
@@ -89,8 +88,8 @@ const defaultRooms = 5
 
 func (c *loadCommand) rooms() int {
 	switch {
-	case c.Rooms != 0:
-		return c.Rooms
+	case c.Rooms != nil:
+		return *c.Rooms
 	case c.Room != "":
 		return 1
 	default:

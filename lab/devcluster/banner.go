@@ -12,8 +12,8 @@ import (
 func (s *Supervisor) banner(took time.Duration) {
 	status, self := s.Status(), invocation.Name()
 	var b strings.Builder
-	b.WriteString("It is up (" + took.Round(100*time.Millisecond).String() + "). Open the page in two tabs, and join the same room in both:\n\n")
-	b.WriteString("    " + s.paint(tty.Bold, status.Page) + "\n\n")
+	b.WriteString("It is up (" + took.Round(100*time.Millisecond).String() + "). " + s.invitation() + ":\n\n")
+	b.WriteString("    " + s.paint(tty.Bold, s.invitationPage(status.Page)) + "\n\n")
 	b.WriteString("Then kill the media node of your call, with the button in the page's last line, or from another terminal:\n\n")
 	for _, line := range [][2]string{
 		{"dev kill sfu-2", "kills a media node"},
@@ -26,6 +26,20 @@ func (s *Supervisor) banner(took time.Duration) {
 	}
 	b.WriteString("\nWhat happens is told below; the logs are in " + status.LogDir + ". Ctrl-C ends everything.\n\n")
 	s.out.print([]byte(b.String()))
+}
+
+func (s *Supervisor) invitation() string {
+	if s.options.People > 0 {
+		return "Drawn people are in the room " + DemoRoom + ". Open it, and join them"
+	}
+	return "Open the page in two tabs, and join the same room in both"
+}
+
+func (s *Supervisor) invitationPage(page string) string {
+	if s.options.People > 0 {
+		return page + "?room=" + DemoRoom
+	}
+	return page
 }
 
 // Table describes the cluster for `holdfast dev status`.

@@ -99,6 +99,9 @@ func (o Options) args(state string) []string {
 	if o.TURN {
 		args = append(args, "--turn")
 	}
+	if o.People > 0 {
+		args = append(args, "--people", strconv.Itoa(o.People))
+	}
 	if o.Verbose {
 		args = append(args, "--verbose")
 	}

@@ -22,6 +22,7 @@ type Options struct {
 	Origins   []string // more host patterns whose pages may use the cluster
 	MediaHost string   // IP address for media; empty: loopback
 	TURN      bool     // signaling nodes relay media
+	People    int      // drawn ones in DemoRoom; 0: none
 	State     string   // state file; empty: in the user's runtime directory
 
 	// NodeEnv is environment (KEY=VALUE) of a node's first run, by name.
@@ -37,6 +38,12 @@ type Options struct {
 
 // Defaults are those of `holdfast dev`.
 func Defaults() Options { return Options{SFU: 3, Signaling: 2} }
+
+// DemoRoom is where the drawn people are.
+const DemoRoom = "hall"
+
+// MaxPeople have different names and fill a page.
+const MaxPeople = 24
 
 // of each role
 const maxNodes = 32
@@ -63,6 +70,9 @@ func (o Options) Validate() error {
 		if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 			faults = append(faults, fmt.Errorf("--listen %q: give host:port, for example %s", o.Listen, DefaultListen))
 		}
+	}
+	if o.People < 0 || o.People > MaxPeople {
+		faults = append(faults, fmt.Errorf("--people %d: give 1 to %d", o.People, MaxPeople))
 	}
 	if o.MediaHost != "" && net.ParseIP(o.MediaHost) == nil {
 		faults = append(faults, fmt.Errorf("--media-host %q: give an IP address of this machine", o.MediaHost))

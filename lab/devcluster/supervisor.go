@@ -56,6 +56,9 @@ func New(o Options) *Supervisor {
 	}
 }
 
+// Access is what opens the cluster's rooms.
+func (s *Supervisor) Access() Access { return s.secrets.access }
+
 // OnReady calls f with the page's host:port when the cluster is ready. Call it before Run.
 func (s *Supervisor) OnReady(f func(page string) error) { s.onReady = f }
 

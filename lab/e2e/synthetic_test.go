@@ -29,11 +29,11 @@ const shownPicture = `(() => {
 })()`
 
 // TestSyntheticPeopleAreSeen: Chromium, which comes last, decodes what synthetic people send in each codec and kind, and each tile
-// shows the person that was drawn.
+// shows the person that was drawn. Then it joins the people of a demonstration, and kills their node.
 func TestSyntheticPeopleAreSeen(t *testing.T) {
 	t.Parallel()
 	needChromium(t, 2)
-	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	c := startCluster(t, devcluster.Options{SFU: 2, Signaling: 1, People: 4})
 	const room = "drawn"
 	var peers []*peer.Peer
 	for _, codec := range []portrait.Codec{portrait.VP8, portrait.VP9} {
@@ -58,6 +58,44 @@ func TestSyntheticPeopleAreSeen(t *testing.T) {
 	ada.knowsItself(t)
 	for face := range peers {
 		seesFace(t, ada, string(ids[face]), face)
+	}
+	ada.visit(t, callAddress(c.URL(), devcluster.DemoRoom, "Ada", url.Values{}), "window.call?.peer")
+	ada.knowsItself(t)
+	demonstration(t, ada)
+}
+
+// demonstration wants four drawn people with names, of whom some speak and some do not, before and after their node is killed.
+func demonstration(t *testing.T, ada *participant) {
+	t.Helper()
+	const others = `[...document.querySelectorAll('.tile:not(.self)')]`
+	faces := map[string]int{}
+	eventually(t, time.Minute, "four people with names", func() error {
+		var named [][2]string
+		if err := ada.eval(`call.roster.filter(({ peer }) => peer !== call.peer).map(({ peer, name }) => [peer, name])`, &named); err != nil {
+			return err
+		}
+		clear(faces)
+		for face := range 4 {
+			for _, one := range named {
+				if one[1] == portrait.PersonName(face) {
+					faces[one[0]] = face
+				}
+			}
+		}
+		if len(faces) != 4 || len(named) != 4 {
+			return fmt.Errorf("the roster has %v", named)
+		}
+		return nil
+	})
+	for _, when := range []string{"before the kill", "after the kill"} {
+		for id, face := range faces {
+			seesFace(t, ada, id, face)
+		}
+		ada.sees(t, "somebody who speaks and somebody who does not, "+when, others+`.some((tile) => tile.matches('.speaking')) && `+others+`.some((tile) => !tile.matches('.speaking'))`)
+		if when == "before the kill" {
+			ada.mustEval(t, `(document.querySelector('#kill').click(), true)`, nil)
+			ada.sees(t, "the move", `document.querySelectorAll('#status-moves li').length > 0`)
+		}
 	}
 }
 

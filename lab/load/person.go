@@ -21,6 +21,7 @@ const tokenMargin = 30 * time.Minute
 
 type person struct {
 	room      string
+	name      string // that people see
 	publishes bool
 	peer      *peer.Peer
 	firstNode ring.NodeID // at the start of the window
@@ -30,12 +31,11 @@ type person struct {
 
 // Publishers come first.
 func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
-	p := &person{room: o.roomName(room), publishes: index < o.publishers()}
-	name := portrait.PersonName(index)
+	p := &person{room: o.roomName(room), name: portrait.PersonName(index), publishes: index < o.publishers()}
 	// Another run's people of the same room are others.
-	identity := fmt.Sprintf("%s-%s", strings.ToLower(strings.ReplaceAll(name, " ", "-")), seededName(o.Seed, room))
+	identity := fmt.Sprintf("%s-%s", strings.ToLower(strings.ReplaceAll(p.name, " ", "-")), seededName(o.Seed, room))
 	grant := access.Everything(identity, ring.RoomID(p.room))
-	grant.Name, grant.CanPublish = name, p.publishes
+	grant.Name, grant.CanPublish = p.name, p.publishes
 	token, err := o.Keys.Mint("", grant, o.Duration+maxJoinPhase+tokenMargin)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type node struct {
 	mu      sync.Mutex // guards the fields below
 	packets map[uint32][]uint16
 	repairs []uint16 // the numbers of the packets that came again
+	level   []byte   // of the last sound
 	reports int
 }
 
@@ -40,6 +41,9 @@ func (n *node) RTP(header *rtp.Header, packet []byte, _ time.Time) {
 	if header.PayloadType == videoTypes(n.codec).repair {
 		n.repairs = append(n.repairs, binary.BigEndian.Uint16(packet[header.MarshalSize():]))
 		return
+	}
+	if header.PayloadType == opusType {
+		n.level = slices.Clone(header.GetExtension(levelID))
 	}
 	n.packets[header.SSRC] = append(n.packets[header.SSRC], header.SequenceNumber)
 }
@@ -159,6 +163,11 @@ func bothWays(t *testing.T, video Video, codec portrait.Codec) {
 	for _, s := range c.sends() {
 		n.until(t, "what is sent arrives", func() bool { // The node's side of DTLS may end later.
 			return s.write(0, true, 0, []byte("frame")) && len(n.packets[s.ssrc]) > 0
+		})
+	}
+	for _, level := range []uint8{levelSilent, levelSpeaking, levelSilent} {
+		n.until(t, "the audio level arrives", func() bool {
+			return c.microphone.write(0, false, level, silence(1, audioFrameBytes)) && len(n.level) == 1 && n.level[0] == level
 		})
 	}
 	n.until(t, "the reports arrive", func() bool { return n.reports > 0 })

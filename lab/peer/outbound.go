@@ -18,6 +18,7 @@ type outbound struct {
 	mu            sync.Mutex // guards the fields below
 	keys          *srtp.Context
 	plain, sealed []byte
+	header        rtp.Header // EncryptRTP writes it, with extensions that point into plain
 }
 
 func (o *outbound) open(keys *srtp.Context) {
@@ -36,7 +37,7 @@ func (o *outbound) rtp(packet *rtp.Packet) bool {
 		return false
 	}
 	var err error
-	if o.sealed, err = o.keys.EncryptRTP(o.sealed[:0], o.plain, &packet.Header); err != nil {
+	if o.sealed, err = o.keys.EncryptRTP(o.sealed[:0], o.plain, &o.header); err != nil {
 		return false
 	}
 	_, _ = o.socket.WriteToUDPAddrPort(o.sealed, *o.to.Load())

@@ -72,7 +72,7 @@ func (f *serverFlags) findServer(ctx context.Context) error {
 	}
 	own, ownErr := findOwnNode(ctx, firstProcess())
 	if ownErr != nil {
-		return node.Faults(errors.New("--server: none given; " + err.Error() + "; and " + ownErr.Error()))
+		return &usageError{noDev(err) + ownErr.Error() + ": name one with --server" + devAdvice()}
 	}
 	f.Server, f.client = own.url, loopbackClient()
 	if !ownKeys {

@@ -120,16 +120,22 @@ func run(ctx context.Context, args []string, s streams) int {
 		if code, ok := spokenFor(err); ok {
 			return code
 		}
-		fmt.Fprintf(s.err, "%s %s: %s\n", invocation.Name(), strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
+		fmt.Fprintf(s.err, "%s %s: %s\n", invocation.Name(), strings.TrimSuffix(parsed.Selected().Path(), " up"), sentence(err))
 		return exitCode(err)
 	}
 	return exitDone
 }
 
+// usageError is one thing that a person has to give.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
 func exitCode(err error) int {
 	var wrong *node.FaultsError
+	var usage *usageError
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &usage):
 		return exitUsage
 	case errors.Is(err, syscall.EADDRINUSE):
 		return exitInUse

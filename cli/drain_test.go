@@ -81,7 +81,7 @@ func TestDrainSaysHowElseItEnds(t *testing.T) {
 		says    string
 	}{
 		"kept":        {"drain sfu-1 --keep", []string{begun, `200 {"boot":"b","draining":true}`}, exitDone, "It stays, draining"},
-		"none":        {"drain sfu-9", []string{`404 {"message":"No media node named sfu-9 is up; there are sfu-1."}`}, exitFailed, "drain <node>: No media node named sfu-9 is up; there are sfu-1.\n"},
+		"none":        {"drain sfu-9", []string{`404 {"message":"No media node named sfu-9 is up; there are sfu-1."}`}, exitFailed, "drain: No media node named sfu-9 is up; there are sfu-1.\n"},
 		"dead":        {"drain sfu-1", []string{begun, `200 {"boot":"b","gone":"dead"}`}, exitFailed, "ended before it was empty"},
 		"replaced":    {"drain sfu-1", []string{begun, `200 {"boot":"c"}`}, exitFailed, "ended before it was empty"},
 		"undone":      {"drain sfu-1", []string{begun, begun, `200 {"boot":"b","rooms":1}`}, exitFailed, "was undone"},

@@ -48,7 +48,7 @@ func TestHelpIsOnePage(t *testing.T) {
 			t.Errorf("%s is on the page", verb.Name)
 		}
 	}
-	for _, row := range strings.Split(pages[0], "\n") {
+	for row := range strings.SplitSeq(pages[0], "\n") {
 		if len(row) > 125 {
 			t.Errorf("the page is too wide: %s", row)
 		}
@@ -168,6 +168,19 @@ func TestVerbsFindTheNodeOfTheirContainer(t *testing.T) {
 		if own, err := findOwnNode(t.Context(), other); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 			t.Errorf("%q: %+v, %v", other, own, err)
 		}
+	}
+}
+
+// TestWhoHasNoClusterIsToldHowToGetOne in one sentence.
+func TestWhoHasNoClusterIsToldHowToGetOne(t *testing.T) {
+	env := map[string]string{"XDG_RUNTIME_DIR": t.TempDir(), "HOLDFAST_LISTEN": "127.0.0.1:1"}
+	code, _, said := exec(t, env, "explain", "hall")
+	const want = "holdfast explain: no development cluster is running, and no signaling node answers at 127.0.0.1:1: name one with --server, or start a cluster with 'holdfast dev'\n"
+	if code != exitUsage || said != want {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if code, _, said := exec(t, env, "dev", "status"); code != exitFailed || said != "holdfast dev status: no development cluster is running; start one with: holdfast dev\n" {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -36,6 +37,17 @@ func findDev(ctx context.Context, state string) (developmentCluster, error) {
 		return nil, err
 	}
 	return devCluster{dev}, nil
+}
+
+// devAdvice is what a person can do who has no cluster.
+func devAdvice() string { return ", or start a cluster with '" + invocation.Name() + " dev'" }
+
+// noDev begins a sentence that says why no development cluster can be asked.
+func noDev(err error) string {
+	if errors.Is(err, devcluster.ErrNoCluster) {
+		err = devcluster.ErrNoCluster
+	}
+	return err.Error() + ", and "
 }
 
 // severalDev reports whether a person has to choose.

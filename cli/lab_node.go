@@ -14,6 +14,10 @@ var errNoLab = errors.New("this binary was built for nodes and knows no developm
 
 func findDev(context.Context, string) (developmentCluster, error) { return nil, errNoLab }
 
+func devAdvice() string { return "" }
+
+func noDev(error) string { return "" }
+
 func severalDev(error) bool { return false }
 
 func spokenFor(error) (code int, ok bool) { return 0, false }

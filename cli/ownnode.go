@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,10 +24,7 @@ type ownNode struct {
 	keys node.KeyringConfig
 }
 
-var (
-	errNoOwnNode   = errors.New("no signaling node answers on this machine")
-	errOtherServer = errors.New("another server does")
-)
+var errNoOwnNode = errors.New("no signaling node answers")
 
 // ownNodeLimit is for a node of the same machine.
 const ownNodeLimit = 2 * time.Second
@@ -57,8 +53,8 @@ func findOwnNode(ctx context.Context, commandLine string) (ownNode, error) {
 	}
 	address := net.JoinHostPort(host, port)
 	// The node may not be ready, and can be asked all the same.
-	if sockets, err := readiness.New(ownNodeLimit).Count(ctx, address, readiness.Path); sockets < 0 {
-		return ownNode{}, fmt.Errorf("%w at %s (%w)", errNoOwnNode, address, cmp.Or(err, errOtherServer))
+	if sockets, _ := readiness.New(ownNodeLimit).Count(ctx, address, readiness.Path); sockets < 0 {
+		return ownNode{}, fmt.Errorf("%w at %s", errNoOwnNode, address)
 	}
 	found := ownNode{url: "http://" + address, keys: root.Signaling.KeyringConfig}
 	if root.Signaling.TLSCert != "" || len(root.Signaling.ACMEHost) > 0 {

@@ -5,8 +5,11 @@ import "strings"
 // FaultsError is every fault of a configuration.
 type FaultsError struct{ faults []error }
 
-// Error lists the faults, one a line.
+// Error lists the faults, one a line. One alone is just said.
 func (e *FaultsError) Error() string {
+	if len(e.faults) == 1 {
+		return e.faults[0].Error()
+	}
 	var text strings.Builder
 	text.WriteString("the configuration has faults:")
 	for _, fault := range e.faults {

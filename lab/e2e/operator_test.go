@@ -113,10 +113,10 @@ const (
 	manyRooms = 100_000
 )
 
-// crowd is a cluster of many nodes and rooms that nobody runs.
-type crowd struct{ view *cluster.View }
+// hugeCluster is a cluster of many nodes and rooms that nobody runs.
+type hugeCluster struct{ view *cluster.View }
 
-func newCrowd() *crowd {
+func newHugeCluster() *hugeCluster {
 	view := &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: map[ring.NodeID]cluster.Node{}, Settled: true}
 	names := make([]ring.NodeID, manyNodes)
 	for i := range names {
@@ -129,20 +129,20 @@ func newCrowd() *crowd {
 		view.Nodes[id] = cluster.Node{ID: id, Boot: pin.BootID("1769000000000-" + id), Role: cluster.RoleSFU, Control: "10.0.0.1:7000", Media: "10.0.0.1:7001", Version: "0.1.0+65fd839c", Load: load}
 	}
 	view.Ring = ring.New(names)
-	return &crowd{view: view}
+	return &hugeCluster{view: view}
 }
 
-func (c *crowd) View() *cluster.View                   { return c.view }
-func (c *crowd) Stalled(pin.BootID) (stalled, all int) { return 0, 0 }
+func (c *hugeCluster) View() *cluster.View                   { return c.view }
+func (c *hugeCluster) Stalled(pin.BootID) (stalled, all int) { return 0, 0 }
 
-func (c *crowd) Ask(context.Context, []string) ([]presence.Status, error) { return nil, nil }
-func (c *crowd) List(context.Context, uint64) ([]presence.Status, uint64, error) {
+func (c *hugeCluster) Ask(context.Context, []string) ([]presence.Status, error) { return nil, nil }
+func (c *hugeCluster) List(context.Context, uint64) ([]presence.Status, uint64, error) {
 	return nil, 0, nil
 }
-func (c *crowd) Count(context.Context) (int64, error) { return 3 * manyRooms, nil }
+func (c *hugeCluster) Count(context.Context) (int64, error) { return 3 * manyRooms, nil }
 
 // rooms are asked of nobody.
-func (c *crowd) rooms(context.Context) ([]operator.Room, []ring.NodeID) {
+func (c *hugeCluster) rooms(context.Context) ([]operator.Room, []ring.NodeID) {
 	rooms := make([]operator.Room, manyRooms)
 	for i := range rooms {
 		rooms[i] = operator.Room{
@@ -158,7 +158,7 @@ func (c *crowd) rooms(context.Context) ([]operator.Room, []ring.NodeID) {
 func TestTheOperatorsPageOfAThousandNodes(t *testing.T) {
 	t.Parallel()
 	needChromium(t, 1)
-	many := newCrowd()
+	many := newHugeCluster()
 	keys, err := access.ParseKeyring("key:" + strings.Repeat("s", 40))
 	if err != nil {
 		t.Fatal(err)

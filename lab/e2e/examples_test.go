@@ -43,11 +43,13 @@ func TestExamples(t *testing.T) {
 	ada.mustEval(t, `(document.querySelector('#mute').click(), true)`, nil)
 	grace.sees(t, "that Ada is muted", `document.querySelector('figcaption').textContent === 'Ada (muted)'`)
 
+	sendsProcessed(t, ada, grace)
 	kill(t, c, heldOnce(t, c, room).Node)
 	ada.sees(t, "the other node", "call.node === 'sfu-2' && call.state === 'live'")
 	for _, p := range everybody {
 		p.picturesMove(t)
 	}
+	grace.sees(t, "the same pictures as before", shows("red"))
 	ada.sees(t, "one picture, still in its element", `document.querySelectorAll('video').length === 1 && document.querySelector('#state').textContent === 'live'`)
 
 	grace.mustEval(t, `(root.unmount(), true)`, nil)

@@ -180,6 +180,17 @@ export class Devices extends EventTarget {
     return Array.isArray(able) && able.includes(true) && able.includes(false);
   }
 
+  /**
+   * How what is behind the person can be blurred: `here`, `always` by the system, or `never`. Empty while no camera is on, because then nobody knows.
+   * @returns {'here' | 'always' | 'never' | ''}
+   */
+  get blurring() {
+    const track = this.track('camera');
+    if (!track) return '';
+    if (this.blurs) return 'here';
+    return isBlurred(track) ? 'always' : 'never';
+  }
+
   /** @param {boolean} blur */
   async blur(blur) {
     keepChoices({ blur });

@@ -16,9 +16,13 @@ import { say } from './words.js';
  */
 export function offerSettings(root, devices, onView) {
   const blur = toggle('blur', () => devices.blur(readChoices().blur).catch(() => {})); // As with the microphone below.
-  root.append(layoutChoice(onView), toggle('hideSelf', onView), blur);
+  const noBlur = make('p', 'hint');
+  root.append(layoutChoice(onView), toggle('hideSelf', onView), blur, noBlur);
   const refresh = () => {
-    blur.hidden = !devices.blurs;
+    const { blurring } = devices;
+    blur.hidden = blurring !== 'here';
+    noBlur.hidden = blurring === 'here' || blurring === '';
+    if (!noBlur.hidden) noBlur.textContent = say(blurring === 'always' ? 'settings.blur.always' : 'settings.blur.never');
     for (const input of root.querySelectorAll('input')) input.checked = readChoices()[/** @type {Switch} */ (input.name)];
     for (const select of root.querySelectorAll('select')) select.value = chosenLayout();
   };

@@ -8,6 +8,7 @@ import { TileMenu } from '/page/tile-menu.js';
 import { Tile } from '/page/tile.js';
 import { playTestSound } from '/page/test-sound.js';
 import { keepAwake } from '/page/wake-lock.js';
+import { say } from '/page/words.js';
 import { equal, eventually, ok, test } from './harness.js';
 
 /** A microphone that hears a tone, or silence. */
@@ -140,11 +141,26 @@ function blurring(cleanup, obeys) {
   return { devices, asked, box: root.querySelector('[name=blur]') };
 }
 
+test('where nothing can be blurred here the settings say so, and that the system does it where it does', async ({ cleanup }) => {
+  for (const [backgroundBlur, words] of [[undefined, 'settings.blur.never'], [true, 'settings.blur.always']]) {
+    const { devices } = opened(cleanup, { backgroundBlur });
+    const root = document.body.appendChild(document.createElement('div'));
+    cleanup(() => root.remove());
+    offerSettings(root, devices, () => {});
+    const hint = root.querySelector('.hint');
+    ok(hint.hidden, 'without a camera nobody knows');
+    await devices.open();
+    equal([hint.hidden, hint.textContent, root.querySelector('[name=blur]').parentElement.hidden], [false, say(words), true]);
+    delete navigator.mediaDevices.getUserMedia;
+    for (const track of devices.stream.getTracks()) track.stop();
+  }
+});
+
 test('the background is blurred where the system can, on the same track, also from outside', async ({ cleanup }) => {
   const { devices, asked, box } = blurring(cleanup, true);
   ok(box.parentElement.hidden, 'no camera is open yet');
   await devices.open();
-  ok(!box.parentElement.hidden && !box.checked, 'it is offered');
+  ok(!box.parentElement.hidden && !box.checked && box.parentElement.parentElement.querySelector('.hint').hidden, 'it is offered');
   const track = devices.track('camera');
   box.click();
   await eventually(() => track.blurred, 'the blur');

@@ -298,6 +298,8 @@ export default {
   'settings.hideSelf': 'إخفاء صورتي عني',
   'settings.sound': 'الصوت',
   'settings.blur': 'تمويه ما خلفي',
+  'settings.blur.never': 'لا يستطيع هذا المتصفح تمويه ما خلفك. قد تستطيع ذلك إعدادات الكاميرا في جهازك.',
+  'settings.blur.always': 'يموه جهازك ما خلفك. يمكن تغيير ذلك في إعدادات الكاميرا فيه.',
   'settings.noise': 'كتم الضوضاء',
   'settings.echo': 'إلغاء الصدى',
   'settings.gain': 'ضبط مستوى الصوت تلقائيًا',

@@ -286,6 +286,8 @@ export default {
   'settings.hideSelf': 'Mein Bild vor mir verbergen',
   'settings.sound': 'Ton',
   'settings.blur': 'Hintergrund unscharf zeigen',
+  'settings.blur.never': 'Dieser Browser kann Ihren Hintergrund nicht unscharf machen. Die Kamera-Einstellungen Ihres Geräts können es vielleicht.',
+  'settings.blur.always': 'Ihr Gerät macht Ihren Hintergrund unscharf. Das lässt sich in seinen Kamera-Einstellungen ändern.',
   'settings.noise': 'Rauschunterdrückung',
   'settings.echo': 'Echounterdrückung',
   'settings.gain': 'Automatische Lautstärke',

@@ -287,6 +287,8 @@ export default /** @type {const} */ ({
   'settings.hideSelf': 'Hide my own video from me',
   'settings.sound': 'Sound',
   'settings.blur': 'Blur what is behind me',
+  'settings.blur.never': 'This browser cannot blur what is behind you. The camera settings of your device may.',
+  'settings.blur.always': 'Your device blurs what is behind you. Its camera settings can end that.',
   'settings.noise': 'Noise suppression',
   'settings.echo': 'Echo cancellation',
   'settings.gain': 'Automatic volume',

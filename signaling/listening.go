@@ -108,6 +108,16 @@ func (s *Server) hostSessions(ctx context.Context) {
 	}
 }
 
+// warnOfToken logs why a token is none of this deployment, which its bearer is not told. It ignores other refusals.
+func (s *Server) warnOfToken(err error, what, remote string) {
+	if reply.Of(err).Code != wire.CodeBadToken {
+		return
+	}
+	if unlogged, ok := s.tokenLogs.Next(); ok {
+		s.log.Warn("a token was refused", "error", err, "keys", s.parts.Keys.Keys(), "for", what, "remote", remote, "unlogged", unlogged)
+	}
+}
+
 func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	grant, err := s.parts.Keys.Verify(m.Token)
 	if err != nil {

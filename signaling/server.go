@@ -163,6 +163,7 @@ type Server struct {
 	strangerLogs *loglimit.Limiter
 	pathLogs     *loglimit.Limiter
 	originLogs   *loglimit.Limiter
+	tokenLogs    *loglimit.Limiter
 
 	endings    *endings.Endings
 	gaps       *gaps.Gaps
@@ -189,6 +190,9 @@ const (
 
 // Lines about pages of other hosts, which try again and again.
 const originLogsPerSecond, originLogBurst = 0.1, 3
+
+// Lines about tokens that no key here has signed. They are for the developer of an application, who needs a few.
+const tokenLogsPerSecond, tokenLogBurst = 0.1, 5
 
 // Lines about the ways of media; clients choose how many.
 const pathLogsPerSecond, pathLogBurst = 5, 100
@@ -220,6 +224,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		pathLogs:     loglimit.New(pathLogsPerSecond, pathLogBurst),
 		originLogs:   loglimit.New(originLogsPerSecond, originLogBurst),
+		tokenLogs:    loglimit.New(tokenLogsPerSecond, tokenLogBurst),
 	}
 	s.doors = door.New(door.Deps{Store: parts.Doors, Pool: parts.Pool, Views: parts.Views, Limits: s.limits, Panics: guard, Log: log})
 	s.moderation = moderation.New(moderation.Deps{
@@ -257,7 +262,7 @@ func (s *Server) handler() http.Handler {
 		Rosters: s.parts.Rosters, Events: s.parts.Events, Recorder: s.parts.Recorder, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Loads: &s.loads, Killer: s.parts.Killer,
 		RelayCounters: s.parts.RelayCounters, Static: s.parts.Static,
 		Limits: s.limits, Endings: s.endings, Moderation: s.moderation, Doors: s.doors,
-		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count,
+		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count, TokenRefused: s.warnOfToken,
 		Panics: s.panics, Log: s.log,
 	}).Handler()
 }

@@ -222,7 +222,9 @@ func (s *session) refuse(err error) ending {
 	if fault.Code == wire.CodeStoreUnavailable {
 		fault.RetryAfterMs = s.server.retries.take(time.Now()).Milliseconds()
 	}
-	if unlogged, ok := s.mayLog(err); ok {
+	if fault.Code == wire.CodeBadToken {
+		s.server.warnOfToken(err, "WebSocket", s.address.String())
+	} else if unlogged, ok := s.mayLog(err); ok {
 		s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err, "unlogged", unlogged)
 	}
 	s.socket.send(fault)

@@ -18,6 +18,7 @@ import (
 // The reasons for which a token is refused.
 var (
 	ErrExpired         = fault.Coded(wire.CodeTokenExpired, "token has expired")
+	ErrMissing         = fault.Coded(wire.CodeBadToken, "no token was given")
 	ErrForged          = fault.Coded(wire.CodeBadToken, "token is not genuine")
 	ErrUnknownKey      = fault.Coded(wire.CodeBadToken, "token's API key is not known")
 	ErrUnfit           = fault.Detailed(wire.CodeBadToken, "the token cannot be used here", "Ask the application for another token.")

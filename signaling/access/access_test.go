@@ -109,7 +109,7 @@ func TestVerifyRefuses(t *testing.T) {
 		token string
 		want  error
 	}{
-		"nothing":              {"", ErrForged},
+		"nothing":              {"", ErrMissing},
 		"not a token":          {"hello", ErrForged},
 		"too long":             {strings.Repeat("x", maxTokenBytes+1), ErrUnfit},
 		"another secret":       {sign(jwt.SigningMethodHS256, []byte(strings.Repeat("y", 32)), good), ErrForged},

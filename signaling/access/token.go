@@ -104,8 +104,12 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	return Mint(key, string(secret), g, ttl)
 }
 
-// Verify returns ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
+// Verify returns ErrMissing, ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit. The error's text says why, for the log, and has no part of the
+// token but the names of its API key and of its claims.
 func (k *Keyring) Verify(token string) (Grant, error) {
+	if token == "" {
+		return Grant{}, ErrMissing
+	}
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
 	}
@@ -113,7 +117,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 		return Grant{}, fmt.Errorf("%w: there is a line break in it; give it in one line", ErrForged)
 	}
 	var c claims
-	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
+	parsed, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
 		secret, ok := k.secret(c.Issuer)
 		if !ok {
 			return nil, ErrUnknownKey
@@ -123,10 +127,14 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(),
 		jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 	switch {
+	case errors.Is(err, ErrUnknownKey) && c.Issuer == "":
+		return Grant{}, fmt.Errorf("%w: the token names none (iss)", ErrUnknownKey)
 	case errors.Is(err, ErrUnknownKey):
 		return Grant{}, fmt.Errorf("%w: %.60q", ErrUnknownKey, c.Issuer)
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid) && parsed.Method.Alg() != jwt.SigningMethodHS256.Alg():
+		return Grant{}, fmt.Errorf("%w: it is signed by %s, and must be by HS256", ErrForged, parsed.Method.Alg())
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
-		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
+		return Grant{}, fmt.Errorf("%w: it is not signed with the secret of API key %.60q, or was changed", ErrForged, c.Issuer)
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return Grant{}, ErrExpired
 	case errors.Is(err, jwt.ErrTokenNotValidYet):

@@ -135,6 +135,8 @@ type Deps struct {
 	// Sockets counts the connections that have a session.
 	Sockets func() int64
 	Pending func() (waiting int, sentAway uint64)
+	// TokenRefused hears why a request's token does not count. It may be nil.
+	TokenRefused func(err error, what, remote string)
 
 	Panics *panics.Guard
 	Log    *slog.Logger
@@ -175,14 +177,22 @@ func unstored(next http.Handler) http.Handler {
 	})
 }
 
+// grantOf reads the request's token, and has the reason logged if it is none of this deployment.
 func (a *API) grantOf(r *http.Request) (access.Grant, error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return access.Grant{}, access.ErrForged
+	var grant access.Grant
+	given := r.Header.Get("Authorization")
+	token, ok := strings.CutPrefix(given, "Bearer ")
+	err := error(access.ErrMissing)
+	if ok {
+		grant, err = a.deps.Keys.Verify(strings.TrimSpace(token))
+	} else if given != "" {
+		err = fmt.Errorf("%w: the header Authorization has no Bearer before the token", access.ErrMissing)
 	}
-	grant, err := a.deps.Keys.Verify(strings.TrimSpace(token))
 	if err == nil && grant.Check {
 		err = access.ErrCheck
+	}
+	if err != nil && a.deps.TokenRefused != nil {
+		a.deps.TokenRefused(err, r.Method+" of the HTTP API", r.RemoteAddr)
 	}
 	return grant, err
 }

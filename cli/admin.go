@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -117,31 +118,46 @@ func (f *serverFlags) sendBody(ctx context.Context, method, path string, content
 		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, &answerError{address: address, text: response.Status, status: response.StatusCode, said: refusal(body)}
+		return nil, refused(address, response, body)
 	}
 	return body, nil
 }
 
 // answerError is an answer other than 200.
 type answerError struct {
-	address, text, said string
-	status              int
+	address, text string
+	status        int
+	// said is the server's sentence or, if the answer has none, its first bytes.
+	said     string
+	sentence bool
 }
 
-// Error shows who refused, and why.
+// Error is the server's sentence. Without one, and where the token is at fault, it says who answered.
 func (e *answerError) Error() string {
+	if e.sentence && e.status != http.StatusUnauthorized {
+		return e.said
+	}
 	return fmt.Sprintf("%s answered %s: %s", e.address, e.text, e.said)
 }
 
-func refusal(body []byte) string {
+func refused(address string, response *http.Response, body []byte) *answerError {
+	e := &answerError{address: address, text: response.Status, status: response.StatusCode}
 	var said struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(body, &said) == nil && said.Message != "" {
-		return said.Message
+	if e.sentence = json.Unmarshal(body, &said) == nil && said.Message != ""; e.sentence {
+		e.said = asTyped(said.Message)
+	} else {
+		e.said = fmt.Sprintf("%.200s", body)
 	}
-	return fmt.Sprintf("%.200s", body)
+	return e
+}
+
+// asTyped names this program as it was started in a server's advice, such as "`holdfast rooms` lists them".
+func asTyped(sentence string) string {
+	name := invocation.Name()
+	return strings.NewReplacer("`holdfast ", "`"+name+" ", "(holdfast ", "("+name+" ", ": holdfast ", ": "+name+" ").Replace(sentence)
 }
 
 func printJSON(w io.Writer, body []byte) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/child"
+	"github.com/holdfast-rtc/holdfast/internal/invocation"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/node"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -167,7 +168,11 @@ func (c *devKillCommand) Run(ctx context.Context, s streams) error {
 	if err := dev.Kill(ctx, c.Name, syscall.Signal(c.Signal)); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "sent signal %d to %s\n", c.Signal, c.Name)
+	if c.Signal == int(syscall.SIGKILL) {
+		fmt.Fprintf(s.out, "%s was killed; start it again with: %s dev start %s\n", c.Name, invocation.Name(), c.Name)
+		return nil
+	}
+	fmt.Fprintf(s.out, "signal %d was sent to %s\n", c.Signal, c.Name)
 	return nil
 }
 

@@ -83,9 +83,6 @@ func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body [
 	}
 	var status drainStatus
 	answer, err := f.sendBody(ctx, method, path, body)
-	if refused, ok := errors.AsType[*answerError](err); ok && refused.said != "" && refused.status != http.StatusUnauthorized {
-		return status, &saidError{refused}
-	}
 	if err != nil {
 		return status, err
 	}
@@ -94,14 +91,6 @@ func (f *serverFlags) ask(ctx context.Context, method, node, boot string, body [
 	}
 	return status, nil
 }
-
-// saidError shows only the server's sentence.
-type saidError struct{ *answerError }
-
-func (e *saidError) Error() string { return e.said }
-
-// Unwrap is the whole answer.
-func (e *saidError) Unwrap() error { return e.answerError }
 
 type drainFollower struct {
 	command     *drainCommand

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,9 +18,6 @@ type moveCommand struct {
 func (c *moveCommand) Run(ctx context.Context, s streams) error {
 	body, _ := json.Marshal(map[string]string{"node": c.Node}) // strings can be encoded
 	answer, err := c.sendBody(ctx, http.MethodPost, "rooms/"+url.PathEscape(c.Room)+"/move", body)
-	if refused, ok := errors.AsType[*answerError](err); ok && refused.said != "" && refused.status != http.StatusUnauthorized {
-		return &saidError{refused}
-	}
 	if err != nil || c.JSON {
 		if err == nil {
 			err = printJSON(s.out, answer)

@@ -92,3 +92,27 @@ func sameJSON(t *testing.T, want, got string) {
 		t.Errorf("%s\nwant\n%s", y, x)
 	}
 }
+
+// TestARefusalIsTheServersSentence; where the token is at fault, or an answer has no sentence, it says who answered.
+func TestARefusalIsTheServersSentence(t *testing.T) {
+	for _, test := range []struct {
+		status       int
+		answer, want string
+	}{
+		{404, `{"code":"unknown_room","message":"No room is open; ` + "`holdfast rooms`" + ` lists them."}`, "holdfast rooms: No room is open; `holdfast rooms` lists them.\n"},
+		{401, `{"code":"bad_token","message":"The token has expired."}`, "/api/v1/rooms answered 401 Unauthorized: The token has expired.\n"},
+		{502, `<html>`, "/api/v1/rooms answered 502 Bad Gateway: <html>\n"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, test.answer)
+		}))
+		var said strings.Builder
+		code := run(t.Context(), []string{"rooms", "--server", server.URL, "--token", "x"}, streams{in: strings.NewReader(""), out: io.Discard, err: &said})
+		server.Close()
+		if code != exitFailed || !strings.HasSuffix(said.String(), test.want) {
+			t.Errorf("exit code %d: %q, want %q", code, said.String(), test.want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -195,9 +195,9 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	if refused, ok := errors.AsType[*statusError](err); ok {
 		switch refused.status {
 		case http.StatusNotFound:
-			return fmt.Errorf("%w (%s)", ErrNoSuchNode, refused.said)
+			return &refusal{ErrNoSuchNode, refused.said}
 		case http.StatusConflict:
-			return fmt.Errorf("%w (%s)", ErrConflict, refused.said)
+			return &refusal{ErrConflict, refused.said}
 		}
 		return errors.New(refused.said)
 	}
@@ -212,6 +212,18 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	}
 	return nil
 }
+
+// refusal is an error of the supervisor's, in its words.
+type refusal struct {
+	kind error
+	said string
+}
+
+// Error is what the supervisor said.
+func (e *refusal) Error() string { return e.said }
+
+// Unwrap is ErrNoSuchNode or ErrConflict.
+func (e *refusal) Unwrap() error { return e.kind }
 
 type statusError struct {
 	url, said string

@@ -154,7 +154,8 @@ func TestTheLifeOfACluster(t *testing.T) {
 	if log, err := c.Logs(ctx, "sfu-4"); err != nil || !strings.Contains(log, "media node is up") {
 		t.Errorf("the log of sfu-4: %q, %v", log, err)
 	}
-	if err := c.Kill(ctx, "sfu-9", syscall.SIGKILL); !errors.Is(err, ErrNoSuchNode) {
+	if err := c.Kill(ctx, "sfu-9", syscall.SIGKILL); !errors.Is(err, ErrNoSuchNode) ||
+		err.Error() != `no such node: "sfu-9"; there are store, sfu-1, sfu-2, sfu-3, sfu-4, signaling-1, signaling-2, front` {
 		t.Errorf("killing a node that never was: %v", err)
 	}
 	aWrongKeyIsNotReady(t, c)

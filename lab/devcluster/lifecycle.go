@@ -169,7 +169,7 @@ func (s *Supervisor) reserve(name string) (*member, error) {
 	case s.ending:
 		return nil, ErrEnding
 	case m.pending || (m.run != nil && m.run.alive()):
-		return nil, fmt.Errorf("%w: %s is running", ErrConflict, name)
+		return nil, &refusal{ErrConflict, name + " is running already"}
 	}
 	m.pending = true
 	s.watchers.Add(1)
@@ -298,7 +298,7 @@ func (s *Supervisor) kill(ctx context.Context, name string, sig syscall.Signal) 
 	s.mu.Lock()
 	m, err := s.find(name)
 	if err == nil && (m.run == nil || !m.run.alive()) {
-		err = fmt.Errorf("%w: %s is not running", ErrConflict, name)
+		err = &refusal{ErrConflict, name + " is not running"}
 	}
 	if err != nil {
 		s.mu.Unlock()

@@ -163,9 +163,14 @@ func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
 func (s *Supervisor) find(name string) (*member, error) {
 	i := slices.IndexFunc(s.members, func(m *member) bool { return m.name == name })
 	if i < 0 {
-		var names []string
+		var nodes []Node
 		for _, m := range s.members {
-			names = append(names, m.name)
+			nodes = append(nodes, m.node())
+		}
+		slices.SortFunc(nodes, byRoleAndAge)
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
 		}
 		return nil, fmt.Errorf("%w: %q; there are %s", ErrNoSuchNode, name, strings.Join(names, ", "))
 	}

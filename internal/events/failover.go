@@ -119,8 +119,8 @@ func (m *merging) takes(e Event, now time.Time) bool {
 	return true
 }
 
-// Merger makes one Line of a failover: of a room_rehomed, the room_opened there, and the room_back events with its fence. The room_opened of a
-// room_moved is left out, too. Other events are a Line each. It has no
+// Merger makes one Line of a failover, or of a move: of a room_rehomed or room_moved, the room_opened there, and the room_back events with its
+// fence. Other events are a Line each. It has no
 // clock, and it is not safe for concurrent use. The zero Merger is ready.
 type Merger struct {
 	open []*merging
@@ -151,24 +151,27 @@ type merging struct {
 	Failover
 	about string
 	due   time.Time
+	// bad says that the room lost its node; else it was moved away from it.
+	bad bool
 	// reported says that a signaling node has told of its clients.
 	reported bool
 }
 
 func (m *merging) line() Line {
 	failover := m.Failover
-	return Line{At: m.At, Text: m.Sentence(), Bad: true, failover: &failover}
+	return Line{At: m.At, Text: m.Sentence(), Bad: m.bad, failover: &failover}
 }
 
 // Add takes an event that was received at now, and returns what can be told.
 func (m *Merger) Add(e Event, now time.Time) []Line {
 	lines := m.Due(now)
 	switch e.Kind {
-	case RoomRehomed:
+	case RoomRehomed, RoomMoved:
 		m.moved(e, now)
 		if len(m.open) < mergeAtMost {
 			m.open = append(m.open, &merging{
 				Failover: Failover{At: e.At, Room: e.Room, From: e.From, To: e.To, Cause: e.Cause}, about: e.About, due: now.Add(mergePatience),
+				bad: e.Kind == RoomRehomed,
 			})
 			o := m.open[len(m.open)-1]
 			o.Killed = m.killedBy(e.From, e.At)
@@ -183,8 +186,6 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 			m.early = append(m.early, report{e, now.Add(mergeReports)})
 			return lines
 		}
-	case RoomMoved:
-		m.moved(e, now)
 	case RoomOpened:
 		if m.opens(e, now) {
 			return lines

@@ -104,7 +104,7 @@ func (f *follower) tell(found []events.Event, now time.Time) {
 
 // known reports whether the supervisor has told of the event already: it sees the end of a process before the cluster does.
 func (f *follower) known(e events.Event) bool {
-	if e.Kind != events.NodeDown && e.Kind != events.NodeLeft {
+	if e.Kind != events.NodeDown && e.Kind != events.NodeLeft && e.Kind != events.NodeKilled {
 		return false
 	}
 	ended, ok := f.ended[e.Node]

@@ -21,6 +21,7 @@ func TestTheTerminalTellsADeathOnce(t *testing.T) {
 	dead := "its process is gone: dead (proof: stream broken)"
 	f.tell([]events.Event{
 		{Kind: events.NodeDown, Node: "sfu-2", At: now, Cause: "proof: stream broken"},
+		{Kind: events.NodeKilled, Node: "sfu-2", At: now, By: "ada"},
 		{Kind: events.NodeDown, Node: "sfu-3", At: now, Cause: "silent"},
 		{Kind: events.NodeUp, Node: "sfu-4", At: now, Version: "0.2.0"},
 		{Kind: events.NodeDown, Node: "sfu-2", At: now.Add(time.Hour), Cause: "silent"},

@@ -1,10 +1,12 @@
 package devcluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -23,6 +25,8 @@ func TestTheClusterEndsWithGoRun(t *testing.T) {
 			// The context only bounds a test that hangs; the signal below is what counts.
 			goRun := exec.CommandContext(context.Background(), "go", "run", "-buildvcs=false", mainPackage, "dev",
 				"--sfu", "1", "--signaling", "1", "--listen", "127.0.0.1:0", "--state", state)
+			var shown bytes.Buffer
+			goRun.Stdout = &shown
 			if err := goRun.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +47,10 @@ func TestTheClusterEndsWithGoRun(t *testing.T) {
 			if err := goRun.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
-			_ = goRun.Wait() // it was killed
+			_ = goRun.Wait() // it was killed, and the cluster has closed its output
+			if typed := "go run -buildvcs=false " + mainPackage + " dev start sfu-2"; !strings.Contains(shown.String(), typed) {
+				t.Errorf("nobody can type what the cluster says, want %q:\n%s", typed, shown.String())
+			}
 			all := []int{up.Pid}
 			for _, n := range up.Nodes {
 				all = append(all, n.Pid)

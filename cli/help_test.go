@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -168,6 +169,11 @@ func TestVerbsFindTheNodeOfTheirContainer(t *testing.T) {
 		if own, err := findOwnNode(t.Context(), other); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 			t.Errorf("%q: %+v, %v", other, own, err)
 		}
+	}
+	// On a shared machine anybody could listen at the usual port.
+	t.Setenv("HOLDFAST_LISTEN", "")
+	if own, err := findOwnNode(t.Context(), "/sbin/init\x00"); !errors.Is(err, errNoOwnNode) {
+		t.Errorf("%+v, %v", own, err)
 	}
 }
 

@@ -31,6 +31,7 @@ func TestAPortThatIsTakenIsSaid(t *testing.T) {
 		"store --listen " + address,
 		"dev --state " + filepath.Join(t.TempDir(), "state.json") + " --listen " + address,
 		"sfu --solo --media-listen 127.0.0.1:0 --control-listen " + address,
+		"sfu --solo --media-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --store redis://127.0.0.1:1 --gossip-listen " + address,
 		"signaling --solo --gossip-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --listen " + address,
 	} {
 		var said strings.Builder

@@ -24,16 +24,22 @@ type ownNode struct {
 	keys node.KeyringConfig
 }
 
-var errNoOwnNode = errors.New("no signaling node answers")
+var (
+	errNoOwnNode     = errors.New("no signaling node is known")
+	errSilentOwnNode = errors.New("no signaling node answers")
+)
 
 // ownNodeLimit is for a node of the same machine.
 const ownNodeLimit = 2 * time.Second
 
-// findOwnNode reads how the container's first process was started, if that is a signaling node of Holdfast; else the variables of this
-// process say where a node listens, and the usual port is tried.
+// findOwnNode reads how the container's first process was started, if that is a signaling node of Holdfast; else HOLDFAST_LISTEN says where
+// one listens. Without either it does not try the usual port: whoever listens there on a shared machine would get an operator's token.
 func findOwnNode(ctx context.Context, commandLine string) (ownNode, error) {
 	args := strings.Split(strings.TrimSuffix(commandLine, "\x00"), "\x00")[1:]
 	if len(args) == 0 || args[0] != "signaling" {
+		if os.Getenv("HOLDFAST_LISTEN") == "" {
+			return ownNode{}, errNoOwnNode
+		}
 		args = []string{"signaling"}
 	}
 	var root commands
@@ -54,7 +60,7 @@ func findOwnNode(ctx context.Context, commandLine string) (ownNode, error) {
 	address := net.JoinHostPort(host, port)
 	// The node may not be ready, and can be asked all the same.
 	if sockets, _ := readiness.New(ownNodeLimit).Count(ctx, address, readiness.Path); sockets < 0 {
-		return ownNode{}, fmt.Errorf("%w at %s", errNoOwnNode, address)
+		return ownNode{}, fmt.Errorf("%w at %s", errSilentOwnNode, address)
 	}
 	found := ownNode{url: "http://" + address, keys: root.Signaling.KeyringConfig}
 	if root.Signaling.TLSCert != "" || len(root.Signaling.ACMEHost) > 0 {

@@ -16,6 +16,21 @@ const (
 	announceTimeout = time.Second
 )
 
+// bindError is what binding the address says. memberlist's error has it as text only, so that nobody could tell a port that is taken.
+func bindError(address string, otherwise error) error {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	udp.Close()
+	return otherwise
+}
+
 func (c *Cluster) gossip(ctx context.Context) error {
 	config, err := c.memberlistConfig(ctx)
 	if err != nil {
@@ -23,7 +38,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	}
 	sockets, err := newTransport(config, c.config.LosePercent, c.addresses.hear)
 	if err != nil {
-		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
+		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, bindError(c.config.Bind, err))
 	}
 	config.Transport = c.wrap(sockets)
 	list, err := memberlist.Create(config)

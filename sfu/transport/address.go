@@ -25,21 +25,61 @@ func (t *Transport) admit(c *Conn, from egress.Address, now time.Time) bool {
 	if _, open := t.conns[c]; !open {
 		return false
 	}
-	if holder = t.byAddress[from]; holder != nil {
-		if holder.cfg.Owner != c.cfg.Owner && holder.alive(now) {
-			return false
-		}
-		holder.addresses = slices.DeleteFunc(holder.addresses, func(a egress.Address) bool { return a == from })
+	if holder = t.byAddress[from]; holder != nil && !c.mayTake(holder, from, now) {
+		return false
+	}
+	t.give(c, from)
+	return true
+}
+
+// mayTake reports whether a check with c's password takes the address from its holder. No check takes the address of a
+// media node that control named, except for a newer connection to that node. It needs transport.mu.
+func (c *Conn) mayTake(holder *Conn, from egress.Address, now time.Time) bool {
+	same := holder.cfg.Owner == c.cfg.Owner && (holder.keyed == nil) == (c.keyed == nil)
+	switch {
+	case same:
+		return c.keyed == nil || c.opened.After(holder.opened)
+	case holder.keyed != nil && holder.keyed.dialled == from:
+		return false
+	default:
+		return !holder.alive(now)
+	}
+}
+
+// claim gives a keyed connection the address that control named, whoever has it. It is false when the connection is
+// closed.
+func (t *Transport) claim(c *Conn, at egress.Address) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.conns[c]; !open {
+		return false
+	}
+	c.keyed.dialled = at
+	if t.byAddress[at] != c {
+		t.give(c, at)
+	}
+	return true
+}
+
+// give needs mu.
+func (t *Transport) give(c *Conn, address egress.Address) {
+	if holder := t.byAddress[address]; holder != nil {
+		holder.addresses = slices.DeleteFunc(holder.addresses, func(a egress.Address) bool { return a == address })
 	}
 	if len(c.addresses) == maxAddresses {
-		used := c.selected.Load()
-		oldest := slices.IndexFunc(c.addresses, func(a egress.Address) bool { return used == nil || a != *used })
+		oldest := slices.IndexFunc(c.addresses, func(a egress.Address) bool { return !c.needs(a) })
 		t.drop(c.addresses[oldest])
 		c.addresses = slices.Delete(c.addresses, oldest, oldest+1)
 	}
-	c.addresses = append(c.addresses, from)
-	t.byAddress[from] = c
-	return true
+	c.addresses = append(c.addresses, address)
+	t.byAddress[address] = c
+}
+
+// needs reports whether an address is in use or was named by control, which are two of maxAddresses. It needs
+// transport.mu.
+func (c *Conn) needs(address egress.Address) bool {
+	used := c.selected.Load()
+	return used != nil && *used == address || c.keyed != nil && c.keyed.dialled == address
 }
 
 // drop also ends the address's TCP connection. It needs mu.

@@ -22,7 +22,7 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 		return
 	}
 	c := t.of(string(user))
-	if c == nil {
+	if c == nil || c.keyed != nil && from.Stream != nil {
 		return
 	}
 	password, ok := c.password(string(user))
@@ -44,7 +44,9 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	if from.Stream != nil {
 		from.Stream.Admit()
 	}
-	c.heardFrom(from, now)
+	if c.keyed == nil {
+		c.heardFrom(from, now)
+	}
 	mapped := &stun.XORMappedAddress{IP: net.IP(from.Addr().AsSlice()), Port: int(from.Port())}
 	if err := k.response.Build(
 		stun.NewTransactionIDSetter(k.request.TransactionID), stun.BindingSuccess, mapped, integrity, stun.Fingerprint,
@@ -69,7 +71,7 @@ func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
 		stun.RawAttribute{Type: stun.AttrPriority, Value: binary.BigEndian.AppendUint32(nil, priority)},
 		stun.NewShortTermIntegrity(back.remote.password), stun.Fingerprint,
 	); err != nil {
-		t.log.Debug("client not checked", "error", err)
+		t.log.Debug("check not sent", "error", err)
 		return
 	}
 	// A write that fails is like a lost packet.

@@ -32,11 +32,11 @@ type State int
 // The states.
 const (
 	Connecting State = iota
-	// Connected means that DTLS is up.
+	// Connected means that DTLS is up, or that the other media node has answered.
 	Connected
-	// Disconnected means that the client has been silent for disconnectedAfter.
+	// Disconnected means that the other end has been silent for a client's 5 s or a media node's 3 s.
 	Disconnected
-	// Failed means that DTLS failed, or that the client has been silent for much longer.
+	// Failed means that DTLS failed, or that the other end has been silent for a client's 30 s or a media node's 10 s.
 	Failed
 )
 
@@ -58,13 +58,16 @@ type Handler interface {
 // Config describes a connection.
 type Config struct {
 	Handler Handler
-	// Owner names the client. Its newer connections may take an older one's addresses.
+	// Owner names the client or the media node. Its newer connections may take an older one's addresses.
 	Owner string
 	// Ufrag and Password are the client's ICE credentials.
 	Ufrag, Password string
 	Fingerprint     Fingerprint
 	Profiles        []dtls.SRTPProtectionProfile
-	Log             *slog.Logger
+	// Keys make a keyed connection: the other end is a media node, which Owner names, and there is no DTLS. Its
+	// credentials are those of Dial, so that Ufrag, Password, Fingerprint and Profiles stay empty.
+	Keys Keys
+	Log  *slog.Logger
 	// Trace is told how long ICE and DTLS took. It may be zero.
 	Trace traces.Span
 }
@@ -79,7 +82,7 @@ type Fingerprint struct {
 // Credentials are the node's part of a connection.
 type Credentials struct {
 	Ufrag, Password string
-	// Fingerprint has the form "sha-256 AA:BB...".
+	// Fingerprint has the form "sha-256 AA:BB...". A keyed connection has none.
 	Fingerprint string
 }
 
@@ -90,10 +93,12 @@ const (
 	backsPerSecond, backsBurst   = 20, 40
 )
 
-// Conn is one client's transport. It is safe for concurrent use.
+// Conn is the transport to one client or to another media node. It is safe for concurrent use.
 type Conn struct {
-	transport   *Transport
-	cfg         Config
+	transport *Transport
+	cfg       Config
+	// keyed is nil for clients.
+	keyed       *keyed
 	certificate tls.Certificate
 	fingerprint string
 	addresses   []egress.Address // guarded by transport.mu
@@ -141,27 +146,44 @@ type checkBack struct {
 
 type user struct{ ufrag, password string }
 
-// Open makes a certificate of its own for each connection. With one that it knows, a browser would keep its old DTLS
-// session.
+// Open makes a connection that waits to be checked.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
-	certificate, err := selfsign.GenerateSelfSigned()
-	if err != nil {
-		return nil, fmt.Errorf("make certificate: %w", err)
-	}
-	parsed, err := x509.ParseCertificate(certificate.Certificate[0])
-	if err != nil {
-		return nil, fmt.Errorf("read own certificate: %w", err)
-	}
-	hash, err := fingerprint.Fingerprint(parsed, crypto.SHA256)
-	if err != nil {
-		return nil, fmt.Errorf("hash own certificate: %w", err)
-	}
 	c := &Conn{
-		transport: t, cfg: cfg, certificate: certificate, fingerprint: "sha-256 " + strings.ToUpper(hash), opened: time.Now(),
+		transport: t, cfg: cfg, opened: time.Now(),
 		stranger: rate.NewLimiter(checksPerSecond, checksBurst), backs: rate.NewLimiter(backsPerSecond, backsBurst),
+	}
+	keys := cfg.Keys
+	c.cfg.Keys = Keys{}
+	var err error
+	if keys.IsZero() {
+		err = c.certify()
+	} else {
+		err = c.openKeyed(keys)
+	}
+	if err != nil {
+		return nil, err
 	}
 	c.Restart(cfg.Ufrag, cfg.Password)
 	return c, nil
+}
+
+// certify makes a certificate of its own for each connection. With one that it knows, a browser would keep its old DTLS
+// session.
+func (c *Conn) certify() error {
+	certificate, err := selfsign.GenerateSelfSigned()
+	if err != nil {
+		return fmt.Errorf("make certificate: %w", err)
+	}
+	parsed, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		return fmt.Errorf("read own certificate: %w", err)
+	}
+	hash, err := fingerprint.Fingerprint(parsed, crypto.SHA256)
+	if err != nil {
+		return fmt.Errorf("hash own certificate: %w", err)
+	}
+	c.certificate, c.fingerprint = certificate, "sha-256 "+strings.ToUpper(hash)
+	return nil
 }
 
 // Restart begins an ICE generation. The former generation is answered until the next Restart.
@@ -225,7 +247,7 @@ func (c *Conn) use(address egress.Address, now time.Time) {
 // abandoned reports whether checks come only from another address. Firefox does not nominate again when its NAT gives
 // it another address. It needs mu.
 func (c *Conn) abandoned(now time.Time) bool {
-	return c.up && c.since(&c.heardThere, now) > disconnectedAfter
+	return c.up && c.since(&c.heardThere, now) > c.limits().disconnected
 }
 
 // checked reports whether to check back. Media moves only to an address that has answered a check: another one may be
@@ -236,16 +258,15 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	if c.closed {
 		return checkBack{}, false
 	}
+	if c.keyed != nil {
+		return c.otherChecked(from, at)
+	}
 	c.nominated = c.nominated || nominated
 	now := c.selected.Load()
 	if move := now == nil || *now != from && (nominated || c.abandoned(at)); move && !c.up {
 		c.use(from, at)
 	} else if move {
-		if c.wanted.to != from {
-			c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
-		}
-		c.wanted.remote = c.remote
-		return c.wanted, c.backs.AllowN(at, 1)
+		return c.checkThere(from, at)
 	}
 	if nominated && !c.begun {
 		c.begun = true
@@ -254,7 +275,20 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
+// checkThere asks an address whether media may move to it. It needs mu.
+func (c *Conn) checkThere(from egress.Address, at time.Time) (back checkBack, wanted bool) {
+	if c.wanted.to != from {
+		c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
+	}
+	c.wanted.remote = c.remote
+	return c.wanted, c.backs.AllowN(at, 1)
+}
+
 func (c *Conn) answered(from egress.Address, now time.Time, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
+	if c.keyed != nil {
+		c.otherAnswered(from, now, id, authentic)
+		return
+	}
 	c.mu.Lock()
 	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
 	if moves {

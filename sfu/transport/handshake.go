@@ -141,7 +141,7 @@ func (c *Conn) record(b []byte, now time.Time) {
 	case p != nil:
 		// Write copies the packet. What does not fit is lost.
 		_, _ = p.Write(b)
-	case up && b[0] == alertRecord:
+	case up && b[0] == alertRecord && c.keyed == nil:
 		c.goodbye.Store(int64(now.Sub(c.opened)))
 	}
 }

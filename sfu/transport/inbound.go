@@ -52,8 +52,9 @@ func (i *inbound) wait(waiting bool) {
 
 func (c *Conn) open(keys srtp.Config) error {
 	i := &c.in
+	window := c.limits().replay
 	context, err := srtp.CreateContext(keys.Keys.RemoteMasterKey, keys.Keys.RemoteMasterSalt, keys.Profile,
-		srtp.SRTPReplayProtection(replayPackets), srtp.SRTCPReplayProtection(replayPackets))
+		srtp.SRTPReplayProtection(window), srtp.SRTCPReplayProtection(window))
 	if err != nil {
 		return fmt.Errorf("open incoming SRTP: %w", err)
 	}
@@ -86,7 +87,7 @@ func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 	in := &c.in
 	// RFC 5761 section 4 tells RTCP by these types.
 	if b[1] >= 192 && b[1] <= 223 {
-		if in.admitReports(binary.BigEndian.Uint32(b[4:])) {
+		if ssrc := binary.BigEndian.Uint32(b[4:]); in.reports[ssrc] || len(in.reports) < c.limits().streams {
 			if packet, err := in.context.DecryptRTCP(b, b, &in.control); err == nil {
 				c.heardFrom(from, now)
 				in.reports[binary.BigEndian.Uint32(packet[4:])] = true
@@ -105,10 +106,11 @@ func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 	}
 	c.heardFrom(from, now)
 	if !known {
-		heard = len(in.streams) < maxStreams
+		limits := c.limits()
+		heard = len(in.streams) < limits.streams
 		in.streams[in.header.SSRC] = heard
-		if len(in.streams) > floodStreams {
-			c.flooded()
+		if len(in.streams) > limits.flood {
+			c.flooded(limits.flood)
 			return
 		}
 	}
@@ -117,12 +119,12 @@ func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 	}
 }
 
-func (i *inbound) admitReports(ssrc uint32) bool {
-	return i.reports[ssrc] || len(i.reports) < maxStreams
-}
-
-func (c *Conn) flooded() {
-	c.cfg.Log.Warn("client sends from too many SSRCs: connection ended", "ssrcs", floodStreams)
+func (c *Conn) flooded(most int) {
+	if c.keyed == nil {
+		c.cfg.Log.Warn("client sends from too many SSRCs: connection ended", "ssrcs", most)
+	} else {
+		c.cfg.Log.Warn("media node sends from too many SSRCs: connection ended", "node", c.cfg.Owner, "ssrcs", most)
+	}
 	c.fail()
 }
 

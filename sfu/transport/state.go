@@ -16,6 +16,22 @@ const (
 	goodbyeAfter = 5 * time.Second
 )
 
+// limits are what a connection takes from its other end.
+type limits struct {
+	// streams are heard, and the first SSRC beyond flood ends the connection.
+	streams, flood int
+	// replay is how many packets a packet may be overtaken by.
+	replay               uint
+	disconnected, failed time.Duration
+}
+
+func (c *Conn) limits() limits {
+	if c.keyed != nil {
+		return limits{streams: keyedStreams, flood: keyedStreams, replay: keyedReplay, disconnected: silentAfter, failed: deadAfter}
+	}
+	return limits{streams: maxStreams, flood: floodStreams, replay: replayPackets, disconnected: disconnectedAfter, failed: failedAfter}
+}
+
 func (c *Conn) heardFrom(from egress.Address, now time.Time) {
 	heard := &c.heardElsewhere
 	if used := c.selected.Load(); used != nil && *used == from {
@@ -37,7 +53,7 @@ func (c *Conn) parting(now time.Time) bool {
 	return c.goodbye.Load() != 0 && c.since(&c.goodbye, now) < c.silence(now)
 }
 
-func (c *Conn) alive(now time.Time) bool { return c.silence(now) < disconnectedAfter }
+func (c *Conn) alive(now time.Time) bool { return c.silence(now) < c.limits().disconnected }
 
 // look settles the state on another goroutine, because telling the handler may take as long as its room is busy.
 func (c *Conn) look(now time.Time) {
@@ -72,13 +88,13 @@ func (c *Conn) present(now time.Time) State {
 	c.mu.Lock()
 	up, failed := c.up, c.failed || c.closed
 	c.mu.Unlock()
-	silence := c.silence(now)
+	silence, limits := c.silence(now), c.limits()
 	switch {
-	case failed || silence >= failedAfter || silence >= goodbyeAfter && c.parting(now):
+	case failed || silence >= limits.failed || silence >= goodbyeAfter && c.parting(now):
 		return Failed
 	case !up:
 		return Connecting
-	case silence >= disconnectedAfter:
+	case silence >= limits.disconnected:
 		return Disconnected
 	}
 	return Connected

@@ -146,6 +146,7 @@ func (t *Transport) watch(ctx context.Context) {
 	backoff.Every(ctx, watchEvery, func() {
 		now := time.Now()
 		for _, c := range t.list() {
+			t.on(c, now, (*Conn).keep)
 			t.on(c, now, (*Conn).look)
 		}
 	})

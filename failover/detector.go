@@ -108,7 +108,7 @@ func (f *Failover) evaluate(view *cluster.View) {
 		// An isolated node confirms nothing, whatever gossip says.
 		case isolated:
 		case silence >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
-			why := whyGossip + fmt.Sprintf("no heartbeat for %s, no answer for %s", silence, answer)
+			why := whyGossip + fmt.Sprintf("no heartbeat for %s, no answer for %s", silence.Round(10*time.Millisecond), answer.Round(10*time.Millisecond))
 			f.config.Metrics.Detected(metrics.EvidenceGossip, silence)
 			f.config.Traces.Evidence(node.ID, node.Boot, "silence", why, time.Now().Add(-silence))
 			f.membership.ConfirmDead(node.ID, node.Boot, why)

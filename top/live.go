@@ -142,9 +142,9 @@ func (m *live) rows() []string {
 	for len(rows) < m.height-1 {
 		rows = append(rows, "")
 	}
-	keys := "q quits   s sorts the rooms by another column   up and down scroll them"
+	keys := "q quits   s sorts the rooms   arrows scroll them"
 	if found := m.picture.Rooms.Found; found > 0 {
-		keys += fmt.Sprintf("   room %d of %d", m.question.offset+1, found)
+		keys += fmt.Sprintf("   from room %d of %d", m.question.offset+1, found)
 	}
 	rows = append(rows, s.paint(tty.Dim, keys))
 	for i, row := range rows {

@@ -49,7 +49,7 @@ func (s screen) head(o Overview) []string {
 	}
 	return []string{
 		s.paint(tty.Bold, "Holdfast") + fmt.Sprintf("  %s  as %s sees it, version %s", o.At.Local().Format("15:04:05"), visible(o.Node), visible(o.Version)),
-		fmt.Sprintf("%d rooms  %d people  %d sockets  %d waiting  %s%s  ", o.Rooms, o.Peers, o.Sockets, o.Waiting,
+		fmt.Sprintf("%s  %s  %s  %d waiting  %s%s  ", count(o.Rooms, "room", "rooms"), count(o.Peers, "person", "people"), count(o.Sockets, "socket", "sockets"), o.Waiting,
 			rate(o.EgressBitsPerSecond), s.ofAll(o)) + store,
 	}
 }
@@ -160,7 +160,7 @@ func (s screen) rooms(r Rooms, nodes []Node) []string {
 	}
 	width := 32
 	if s.narrow {
-		width = 24
+		width = 22
 	}
 	rows := []string{s.paint(tty.Dim, fmt.Sprintf("%-*s  %-*s  %8s  %13s  %6s  %9s", width, mark("room", "ROOM"), s.names(), mark("node", "NODE"),
 		mark("people", "PEOPLE"), mark("egress", "SENT"), "SHARE", mark("dropped", "DROPPED")))}
@@ -187,7 +187,11 @@ func (s screen) rooms(r Rooms, nodes []Node) []string {
 func (s screen) happened(lines []events.Line) []string {
 	var rows []string
 	for _, line := range lines {
-		rows = append(rows, s.paint(tty.Dim, line.At.Local().Format("15:04:05"))+"  "+line.Show(s.paint))
+		text := line.Show(s.paint)
+		if s.narrow {
+			text = line.Brief(s.paint)
+		}
+		rows = append(rows, s.paint(tty.Dim, stamp(line.At))+"  "+text)
 	}
 	return rows
 }
@@ -215,6 +219,13 @@ func rate(bits uint64) string {
 		return fmt.Sprintf("%.1f Gbit/s", float64(bits)/1e9)
 	}
 	return fmt.Sprintf("%.1f Mbit/s", float64(bits)/1e6)
+}
+
+func count(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // ratio is negative if there is no ceiling.
@@ -247,7 +258,8 @@ func summary(p Picture) string {
 		}
 	}
 	o := p.Overview
-	return fmt.Sprintf("%d of %d media nodes up, %d rooms, %d people, %s (%s)", up, media, o.Rooms, o.Peers,
+	nodes := count(uint64(media), "media node", "media nodes") //nolint:gosec // a length
+	return fmt.Sprintf("%d of %s up, %s, %s, %s (%s)", up, nodes, count(o.Rooms, "room", "rooms"), count(o.Peers, "person", "people"),
 		rate(o.EgressBitsPerSecond), percent(ratio(o.EgressBitsPerSecond, o.CeilingBitsPerSecond)))
 }
 

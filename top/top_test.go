@@ -112,8 +112,8 @@ sfu-2         up           █████████▌  95 %      1       4  
 sfu-10        draining     ▎········· 2.5 %      1       1        -
 signaling-1   up                                 -       -        5
 sfu-3         dead         15:40:00  stream broken�[2J
-ROOM                      NODE            PEOPLE          SENT*   SHARE    DROPPED
-hall�                     sfu-10               1    20.0 Mbit/s   2.5 %          7
+ROOM                    NODE            PEOPLE          SENT*   SHARE    DROPPED
+hall�                   sfu-10               1    20.0 Mbit/s   2.5 %          7
 No answer from sfu-3.
 15:41:00  sfu-2 is up
 `
@@ -172,7 +172,7 @@ func TestKeysAndAnswers(t *testing.T) {
 		t.Errorf("the question is %+v", m.question)
 	}
 	do(do(due{})()) // asks, and takes the answer
-	if text := shown(); !strings.Contains(text, "blue ") || !strings.Contains(text, "3 of 4") || !strings.Contains(text, "PEOPLE*") || !strings.Contains(text, "room 2 of 2") {
+	if text := shown(); !strings.Contains(text, "blue ") || !strings.Contains(text, "3 of 4") || !strings.Contains(text, "PEOPLE*") || !strings.Contains(text, "from room 2 of 2") {
 		t.Errorf("by people:\n%s", text)
 	}
 	a.away.Store(true)

@@ -97,6 +97,9 @@ func TestMergerSaysThatANodeWasKilled(t *testing.T) {
 	if got, want := (Line{failover: &missing}).Show(tty.Paint(true)), "\x1b[1mhall\x1b[0m: \x1b[31msfu-2 died\x1b[0m -> \x1b[32msfu-1\x1b[0m, \x1b[33m2 of 3 back\x1b[0m, worst 0.14 s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if got := (Line{failover: &Failover{Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead (silent)"}}).Brief(tty.Paint(false)); got != "hall: sfu-2 died -> sfu-1" {
+		t.Errorf("in brief: %q", got)
+	}
 	bad := Line{Text: "a\x1b[2Jb", Bad: true}
 	if got := bad.Show(tty.Paint(true)); got != "\x1b[31ma\ufffd[2Jb\x1b[0m" {
 		t.Errorf("%q", got)

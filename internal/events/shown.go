@@ -19,6 +19,19 @@ func (l Line) Show(paint func(style tty.Style, text string) string) string {
 	return l.failover.mark(func(p part, text string) string { return paint(p.style(), strings.Map(visible, text)) })
 }
 
+// Brief is Show without the evidence of a death, for narrow terminals.
+func (l Line) Brief(paint func(style tty.Style, text string) string) string {
+	if l.failover == nil {
+		return l.Show(paint)
+	}
+	return l.failover.mark(func(p part, text string) string {
+		if p == partEvidence {
+			return ""
+		}
+		return paint(p.style(), strings.Map(visible, text))
+	})
+}
+
 func (p part) style() tty.Style {
 	switch p {
 	case partRoom:

@@ -83,6 +83,22 @@ func TestEncryptedCall(t *testing.T) {
 	ada.unchanged(t)
 	alan.sameElements(t)
 	strangers()
+
+	// What one of the four cannot decode is that stream's trouble: nobody's connection is renewed for it.
+	everybody := []*participant{ada, alan, eve, mallory}
+	offered := map[*participant]callStats{}
+	for _, p := range everybody {
+		offered[p] = p.mustStats(t)
+	}
+	for _, sender := range inside {
+		mallory.sees(t, "that "+sender.name+" is given up", fmt.Sprintf("call.undecodable.some((one) => one.peer === %q && one.source === 'camera')", sender.id))
+	}
+	for _, p := range everybody {
+		if now := p.mustStats(t); now.PcID != offered[p].PcID || now.OffersSent != offered[p].OffersSent {
+			t.Errorf("%s had connection %d and %d offers, and has %d and %d", p.name, offered[p].PcID, offered[p].OffersSent, now.PcID, now.OffersSent)
+		}
+		p.sees(t, "a call that goes on", "call.state === 'live' && document.querySelector('#banner').hidden")
+	}
 }
 
 func heldText(p *participant) string {

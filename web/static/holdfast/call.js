@@ -35,6 +35,7 @@ import { WatchList } from './watch-list.js';
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
+ * - `undecodable` {undecodable}: streams that arrive and cannot be decoded, and for which nothing more is tried, or no longer
  * - `limited` {limited}: the media node begins or ceases to hold pictures back
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
@@ -137,6 +138,14 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
   /** The pictures that this browser cannot show, because it lacks their codec. Their publishers are asked for a codec that everybody has. */
   get lacks() {
     return this.#media?.lacks ?? [];
+  }
+
+  /**
+   * The streams that arrive and cannot be decoded, perhaps because their sender encrypts with another key, and for which nothing more is tried. A
+   * stream that is shown after all is no longer among them.
+   */
+  get undecodable() {
+    return this.#media?.undecodable ?? [];
   }
 
   /**
@@ -325,7 +334,7 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
     this.#watched.follow(session);
     this.messages.follow(session);
-    for (const type of ['slot', 'lacks', 'mended']) on(media, type, (detail) => emit(this, type, detail));
+    for (const type of ['slot', 'lacks', 'undecodable', 'mended']) on(media, type, (detail) => emit(this, type, detail));
     on(media, 'alarm', (error) => emit(this, 'error', error));
     reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => session.sendOrKeep(message) });
     on(media, 'way', (path) => session.send({ type: 'ping', t: Math.round(performance.now()), path }));

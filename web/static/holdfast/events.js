@@ -14,6 +14,7 @@
  * @property {{roster: import('./protocol.js').RosterEntry[]}} roster
  * @property {import('./slots.js').SlotChange} slot
  * @property {{lacks: import('./protocol.js').Lack[]}} lacks
+ * @property {{undecodable: import('./protocol.js').Lack[]}} undecodable
  * @property {{limited: boolean}} limited
  * @property {{speakers: import('./protocol.js').Speaker[]}} speakers
  * @property {{line: import('./chat.js').Line}} chat

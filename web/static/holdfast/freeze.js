@@ -13,6 +13,10 @@ const LATE_MS = 2000;
 const LOSSY = 0.1;
 /** How many times longer a renewal waits for a peer of whom nothing arrives, because that peer may only be late. */
 const DOUBT = 4;
+/** How long something that was shown says that the connection works. A silent microphone may send little. */
+const RECENT_MS = 2500;
+/** How many streams are remembered as shown before; the oldest is forgotten first. */
+const PROVEN_LIMIT = 1000;
 
 /**
  * Whether the person sends the source and the page wants to see it.
@@ -33,6 +37,12 @@ export function isExpected({ peer, source }, { roster, wants, hidden }) {
 export class FreezeWatch {
   /** @type {Map<string, Watched>} */
   #streams = new Map();
+  /**
+   * The slotKeys of the streams that were shown in this call.
+   * @type {Set<string>}
+   */
+  #proven = new Set();
+  #shownAt = -Infinity;
   #lookedAt = 0;
   #packets = -1;
 
@@ -43,7 +53,8 @@ export class FreezeWatch {
    * @param {ReadonlySet<string>} now.missing by slotKey: shown before the last move and not since
    * @param {number} now.people in the room
    * @param {number} now.nowMs
-   * @returns {{frozen: Frozen[], silent: boolean}} `silent`: nothing at all has arrived since the last look
+   * @returns {{frozen: Frozen[], shown: Set<string>, shows: boolean, silent: boolean}} `shown` by slotKey; `shows`: whether any was lately;
+   *   `silent`: nothing at all has arrived since the last look
    */
   look({ slots, stats, missing, people, nowMs }) {
     const passedMs = nowMs - this.#lookedAt;
@@ -59,6 +70,8 @@ export class FreezeWatch {
     const frozen = [];
     /** @type {Set<string>} */
     const present = new Set();
+    /** @type {Set<string>} */
+    const running = new Set();
     for (const slot of slots) {
       const key = slotKey(slot.peer, slot.source);
       const figures = stats.inbound.get(slot.mid);
@@ -66,6 +79,7 @@ export class FreezeWatch {
       const comparable = before?.mid === slot.mid;
       const { shown, arrived, sends } = progress(slot, comparable ? before.figures : figures, figures);
       if (arrived) present.add(slot.peer);
+      if (shown) running.add(key);
       const moved = missing.has(key);
       // A screen that stands still or is silent may not be sent. It is suspect only when media of it arrives or it was shown before a move.
       const screen = slot.source === 'screen' || slot.source === 'screen-audio';
@@ -73,15 +87,21 @@ export class FreezeWatch {
       const frozenMs = shown || !before?.suspect ? 0 : before.frozenMs + stepMs;
       streams.set(key, { mid: slot.mid, frozenMs, suspect: suspect && !(shown && screen), figures });
       if (frozenMs > 0) {
-        frozen.push({ peer: slot.peer, key, mid: slot.mid, frozenMs, sends, moved: moved && !screen, doubt: 1 });
+        frozen.push({ peer: slot.peer, key, mid: slot.mid, frozenMs, sends, moved: moved && !screen, proven: this.#proven.has(key), doubt: 1 });
       }
     }
     this.#streams = streams;
+    if (running.size > 0) this.#shownAt = nowMs;
+    for (const key of running) this.#proven.add(key);
+    for (const key of this.#proven) {
+      if (this.#proven.size <= PROVEN_LIMIT) break;
+      this.#proven.delete(key);
+    }
     for (const stream of frozen) {
       if (silent || (people > 2 && !present.has(stream.peer))) stream.doubt = DOUBT;
     }
     // Without statistics of the transport RTCP is not counted, so such a browser's connection never counts as silent.
-    return { frozen: frozen.map(({ peer, ...stream }) => stream), silent: silent && stats.transport.dtlsState !== '' };
+    return { frozen: frozen.map(({ peer, ...stream }) => stream), shown: running, shows: nowMs - this.#shownAt < RECENT_MS, silent: silent && stats.transport.dtlsState !== '' };
   }
 
   /** Forgets the last look, after a move or after a renewal for another reason. */

@@ -27,7 +27,7 @@ import { WayNews, wayOf } from './ways.js';
 /** @typedef {import('./journey.js').Reason} Reason */
 
 /**
- * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
+ * Events: `slot` (SlotChange), `undecodable` ({undecodable}), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
  * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `way`
  * (MediaPath), `alarm` (CallError).
  */
@@ -38,6 +38,8 @@ export class Media extends EventTarget {
   #slots = new SlotTable();
   /** @type {import('./protocol.js').Lack[]} */
   #lacks = [];
+  /** @type {import('./protocol.js').Lack[]} */
+  #undecodable = [];
   #gap;
   #monitor;
   #connections;
@@ -86,6 +88,7 @@ export class Media extends EventTarget {
         transport.fitCamera(stats);
       },
       remedy: (remedy) => this.#repairs.remedy(remedy),
+      undecodable: (undecodable) => emit(this, 'undecodable', { undecodable: this.#undecodable = undecodable }),
     });
     this.#faults = new AnswerFaults(options.faults);
     watchNetwork(() => (this.#busy ? null : this.#connections.present), (transport) => this.#onTrouble(transport), this.#closing.signal);
@@ -107,6 +110,10 @@ export class Media extends EventTarget {
 
   get lacks() {
     return this.#lacks;
+  }
+
+  get undecodable() {
+    return this.#undecodable;
   }
 
   /** @returns {Slot[]} */

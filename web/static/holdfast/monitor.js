@@ -3,6 +3,7 @@
 
 import { FreezePolicy } from './freeze-policy.js';
 import { FreezeWatch } from './freeze.js';
+import { slotKey } from './slots.js';
 import { StallWatch } from './stall.js';
 import { wait } from './wait.js';
 
@@ -29,7 +30,8 @@ const LEARN_MS = [100, 200, 300];
  * @property {boolean} prepares whether the next restart's offer is made in advance
  * @property {(silentMs: number) => void} stalled nothing arrives any more
  * @property {(transport: Transport, stats: import('./stats.js').Stats) => void} looked once a second
- * @property {(remedy: Remedy) => void} remedy something should be shown and is not
+ * @property {(remedy: Pick<Remedy, 'refresh' | 'how'>) => void} remedy something should be shown and is not
+ * @property {(undecodable: import('./protocol.js').Lack[]) => void} undecodable other streams than before arrive, cannot be decoded, and are given up
  */
 
 export class Monitor {
@@ -39,6 +41,11 @@ export class Monitor {
   #policy = new FreezePolicy();
   /** The slotKeys of the streams that were frozen at the last look. */
   #frozen = new Set();
+  /**
+   * The streams that were given up, by slotKey. Each stays until it is shown, or has no slot any more.
+   * @type {Map<string, import('./protocol.js').Lack>}
+   */
+  #undecodable = new Map();
   #close = false;
   #runs = false;
 
@@ -141,11 +148,30 @@ export class Monitor {
     const { slots, gap, isExpected, open, people, remedy } = this.#watched;
     const expected = slots.slots.filter((slot) => slot.peer !== '' && !slot.paused && isExpected(/** @type {import('./protocol.js').Stream} */ (slot)));
     const call = { nowMs, people: people() };
-    const { frozen, silent } = this.#freeze.look({ slots: expected, stats, missing: new Set(gap.missing.keys()), ...call });
+    const { frozen, shown, ...connection } = this.#freeze.look({ slots: expected, stats, missing: new Set(gap.missing.keys()), ...call });
     this.#frozen = new Set(frozen.map(({ key }) => key));
     this.#close = frozen.some(({ frozenMs }) => frozenMs < CLOSE_LIMIT_MS);
-    if (!open()) return;
-    const { refresh, how } = this.#policy.next(frozen, { ...call, silent });
-    if (refresh.length > 0 || how !== '') remedy({ refresh, how });
+    if (open()) {
+      const { refresh, how, givenUp } = this.#policy.next(frozen, { ...call, ...connection });
+      this.#giveUp(givenUp, shown, stats);
+      if (refresh.length > 0 || how !== '') remedy({ refresh, how });
+    } else this.#giveUp([], shown, stats);
+  }
+
+  /**
+   * @param {string[]} more slotKeys
+   * @param {ReadonlySet<string>} shown
+   * @param {import('./stats.js').Stats} stats
+   */
+  #giveUp(more, shown, stats) {
+    const before = this.#undecodable;
+    const lost = new Set([...before.keys(), ...more].filter((key) => !shown.has(key)));
+    this.#undecodable = new Map(this.#watched.slots.slots.flatMap(({ mid, peer, source }) => {
+      const key = slotKey(peer, source);
+      const known = before.get(key) ?? { peer, source: /** @type {import('./protocol.js').Source} */ (source), codec: stats.inbound.get(mid)?.codec ?? '' };
+      return lost.has(key) ? [[key, known]] : [];
+    }));
+    const same = before.size === this.#undecodable.size && [...before.keys()].every((key) => this.#undecodable.has(key));
+    if (!same) this.#watched.undecodable([...this.#undecodable.values()]);
   }
 }

@@ -44,7 +44,7 @@ export class Repairs {
     this.#around.renew('asked', 'new-connection');
   }
 
-  /** @param {import('./freeze-policy.js').Remedy} remedy */
+  /** @param {Pick<import('./freeze-policy.js').Remedy, 'refresh' | 'how'>} remedy */
   remedy({ refresh, how }) {
     if (refresh.length > 0) this.#around.send({ type: 'refresh', mids: refresh });
     this.#around.renew('frozen', how);

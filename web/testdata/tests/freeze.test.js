@@ -10,13 +10,14 @@ import { SlotTable } from '/holdfast/slots.js';
 import { equal, ok, test } from './harness.js';
 
 /** What the policy says of a stream that stays frozen, looked at every quarter of a second. */
-function ladder(stream, { people = 2, untilMs = 10000, random = () => 0, silent = false, policy = new FreezePolicy(random), fromMs = 0 } = {}) {
+function ladder(stream, { people = 2, untilMs = 10000, random = () => 0, silent = false, shows = false, policy = new FreezePolicy(random), fromMs = 0 } = {}) {
   const said = [];
   for (let frozenMs = 250; frozenMs <= untilMs; frozenMs += 250) {
-    const frozen = [{ key: 'ada/camera', mid: '4', sends: false, moved: false, doubt: 1, ...stream, frozenMs }];
-    const { refresh, how } = policy.next(frozen, { nowMs: fromMs + frozenMs, people, silent });
+    const frozen = [{ key: 'ada/camera', mid: '4', sends: false, moved: false, proven: false, doubt: 1, ...stream, frozenMs }];
+    const { refresh, how, givenUp } = policy.next(frozen, { nowMs: fromMs + frozenMs, people, silent, shows });
     if (refresh.length > 0) said.push(`${frozenMs} refresh ${refresh}`);
     if (how !== '') said.push(`${frozenMs} ${how}`);
+    if (givenUp.length > 0 && !said.includes('given up')) said.push('given up');
   }
   return said;
 }
@@ -40,11 +41,34 @@ test('what was shown before a move renews the connection once for each move', ()
   equal(renewals(ladder({ moved: true }, { policy, untilMs: 200000, fromMs: 300000 })), ['2500 restart', '4000 new-connection'], 'another move');
 });
 
-test('a stream that arrives and is never decoded renews it again and again, ever slower', () => {
+test('a stream that arrives and is not decoded is asked for four times and given up, and never renews the connection', () => {
+  const asked = [1, 2, 4, 8].map((seconds) => `${seconds * 1000} refresh 4`);
+  equal(ladder({ sends: true }, { untilMs: 200000 }), [...asked, 'given up'], 'it was never shown');
+  equal(ladder({ sends: true, proven: true }, { untilMs: 200000, shows: true }), [...asked, 'given up'], 'others are shown');
   const policy = new FreezePolicy(() => 0);
-  equal(renewals(ladder({ sends: true }, { policy, untilMs: 200000 })), [
-    '2500 restart', '4000 new-connection', '12000 new-connection', '28000 new-connection', '60000 new-connection', '120000 new-connection', '180000 new-connection',
-  ]);
+  ladder({ sends: true }, { policy, untilMs: 20000 });
+  policy.next([], { nowMs: 20250, people: 2, silent: false, shows: true });
+  equal(ladder({ sends: true }, { policy, untilMs: 200000, fromMs: 21000 }), [...asked, 'given up'], 'another time');
+  equal(ladder({}, { untilMs: 200000 }).includes('given up'), false, 'a publisher who sends nothing may come back');
+});
+
+test('when nothing that arrives is shown although it was, the connection is renewed, twice at most', () => {
+  const policy = new FreezePolicy(() => 0);
+  equal(renewals(ladder({ sends: true, proven: true }, { policy, untilMs: 200000 })), ['2500 restart', '4000 new-connection', 'given up']);
+  policy.next([], { nowMs: 201000, people: 2, silent: false, shows: true });
+  equal(renewals(ladder({ sends: true, proven: true }, { policy, untilMs: 5000, fromMs: 300000 })), ['2500 restart', '4000 new-connection'], 'after it was shown again');
+});
+
+test('who sends something undecodable does not hinder the repair of a connection', () => {
+  const policy = new FreezePolicy(() => 0);
+  const said = [];
+  for (let nowMs = 250; nowMs <= 60000; nowMs += 250) {
+    const eve = { key: 'eve/camera', mid: '5', frozenMs: nowMs, sends: true, moved: false, proven: false, doubt: 1 };
+    const ada = (from) => (nowMs > from && nowMs <= from + 6000 ? [{ key: 'ada/camera', mid: '4', frozenMs: nowMs - from, sends: false, moved: true, proven: true, doubt: 1 }] : []);
+    const { how } = policy.next([eve, ...ada(10000), ...ada(40000)], { nowMs, people: 3, silent: false, shows: true });
+    if (how !== '') said.push(`${nowMs} ${how}`);
+  }
+  equal(said, ['12500 restart', '14000 new-connection', '42500 restart', '44000 new-connection']);
 });
 
 test('a picture that freezes anew after each new connection does not renew it faster', () => {
@@ -52,8 +76,8 @@ test('a picture that freezes anew after each new connection does not renew it fa
   const times = [];
   for (let round = 0; round < 40; round++) {
     const fromMs = round * 5000;
-    times.push(...renewals(ladder({ sends: true }, { policy, untilMs: 4500, fromMs })).filter((line) => line.includes('new')));
-    policy.next([], { nowMs: fromMs + 4750, people: 2, silent: false });
+    times.push(...renewals(ladder({ sends: true, proven: true }, { policy, untilMs: 4500, fromMs })).filter((line) => line.includes('new')));
+    policy.next([], { nowMs: fromMs + 4750, people: 2, silent: false, shows: true });
   }
   ok(times.length >= 3 && times.length <= 6, `${times.length} new connections in 200 s`);
 });
@@ -70,11 +94,11 @@ test('nobody is asked on a connection that is silent: its node may be dead', () 
 
 test('each stream is asked about on its own, and one renewal serves all', () => {
   const policy = new FreezePolicy(() => 0);
-  const frozen = (key, mid, frozenMs) => ({ key, mid, frozenMs, sends: false, moved: true, doubt: 1 });
-  const next = (nowMs, ...streams) => policy.next(streams, { nowMs, people: 2, silent: false });
-  equal(next(1000, frozen('a', '3', 1000), frozen('b', '4', 250)), { refresh: ['3'], how: '' });
-  equal(next(1750, frozen('a', '3', 1750), frozen('b', '4', 1000)), { refresh: ['4'], how: '' });
-  equal(next(2500, frozen('a', '3', 2500), frozen('b', '4', 1750)), { refresh: ['3'], how: 'restart' });
+  const frozen = (key, mid, frozenMs) => ({ key, mid, frozenMs, sends: false, moved: true, proven: true, doubt: 1 });
+  const next = (nowMs, ...streams) => policy.next(streams, { nowMs, people: 2, silent: false, shows: false });
+  equal(next(1000, frozen('a', '3', 1000), frozen('b', '4', 250)), { refresh: ['3'], how: '', givenUp: [] });
+  equal(next(1750, frozen('a', '3', 1750), frozen('b', '4', 1000)), { refresh: ['4'], how: '', givenUp: [] });
+  equal(next(2500, frozen('a', '3', 2500), frozen('b', '4', 1750)), { refresh: ['3'], how: 'restart', givenUp: [] });
   equal(next(3250, frozen('b', '4', 2500)).how, '', 'the second was offered anew with the first');
 });
 
@@ -117,6 +141,18 @@ test('a camera is frozen while no frame is decoded', () => {
   equal(looks(camera, growing(...frames(0, 15, 15, 15))), ['', '', '1000!', '2000!'], 'its packets come');
   equal(looks(camera, frames(9, 9, 0, 5)), ['', '1000', '2000', ''], 'another connection counts from nothing');
   equal(looks(camera, frames(0, 0, 0), { missing: ['ada/camera'] }), ['', '1000 moved', '2000 moved']);
+});
+
+test('what was shown once is known to be decodable, also after a move', () => {
+  const watch = new FreezeWatch();
+  const look = (second, framesDecoded) => {
+    const stats = { inbound: new Map([['4', figures({ packetsReceived: 50 * second, bytesReceived: 9000 * second, framesDecoded })]]), received: new Map(), transport: { packetsReceived: second } };
+    const { frozen, shown, shows } = watch.look({ slots: [camera], stats, missing: new Set(), people: 2, nowMs: second * 1000 });
+    return [frozen.map(({ proven }) => proven), [...shown], shows];
+  };
+  equal([look(0, 0), look(1, 0), look(2, 5), look(3, 5)], [[[], [], false], [[false], [], false], [[], ['ada/camera'], true], [[true], [], true]]);
+  watch.reset();
+  equal([look(4, 0), look(5, 0)], [[[], [], true], [[true], [], false]]);
 });
 
 test('padding is no picture, and a path that loses packets is to blame itself', () => {

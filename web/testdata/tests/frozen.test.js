@@ -128,3 +128,36 @@ test('what an application cannot read is not waited for', async (t) => {
   call.setUnreadable('ada', 'camera', false);
   await eventually(() => cluster.heard.some(({ type }) => type === 'refresh'), 'a keyframe is asked for');
 });
+
+test('a picture that comes and cannot be decoded is asked for, given up and told, and nothing else is renewed; it is told too when it is shown after all', async ({ cleanup }) => {
+  const source = `let open = false; onmessage = () => (open = true); onrtctransform = ({ transformer: { readable, writable, options } }) =>
+    readable.pipeThrough(new TransformStream({ transform: (frame, out) => (open || options !== 'video receive') && out.enqueue(frame) })).pipeTo(writable);`;
+  const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+  const other = someone();
+  const cluster = new FakeCluster(other.stream);
+  const createTransform = (side, kind) => new RTCRtpScriptTransform(worker, `${kind} ${side}`);
+  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, createTransform });
+  const audio = document.createElement('audio');
+  document.body.append(audio);
+  cleanup(() => {
+    call.leave();
+    other.stop();
+    worker.terminate();
+    audio.remove();
+  });
+  const [told, states] = [[], []];
+  call.addEventListener('undecodable', ({ detail: { undecodable } }) => told.push(undecodable.map(({ peer, source: of }) => `${peer} ${of}`)));
+  await call.join({ url: location.origin, token: 't' });
+  attach(audio, call.stream('ada', 'microphone'));
+  await eventually(() => call.state === 'live', 'the call goes');
+  call.addEventListener('state', ({ detail: { state } }) => states.push(state));
+  await eventually(() => told.length > 0, 'it is given up');
+  const { pcId, offersSent } = await call.stats();
+  const refreshed = cluster.heard.filter(({ type, mids }) => type === 'refresh' && mids.includes('4')).length;
+  equal([told, states, offersSent, cluster.node.offers.length, pcId], [[['ada camera']], [], 1, 1, pcId], 'nothing is renewed');
+  ok(refreshed >= 3 && refreshed <= 5, `asked ${refreshed} times`);
+  equal(call.undecodable.map(({ peer, codec }) => [peer, typeof codec]), [['ada', 'string']]);
+  worker.postMessage('open');
+  await eventually(() => told.length > 1, 'it is shown');
+  equal([told.at(-1), call.undecodable, states], [[], [], []]);
+});

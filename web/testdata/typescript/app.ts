@@ -37,6 +37,7 @@ call.addEventListener('roster', ({ detail: { roster } }) => {
   call.setView(wants);
 });
 call.addEventListener('lacks', ({ detail: { lacks } }) => log(lacks[0]?.codec, call.lacks.length));
+call.addEventListener('undecodable', ({ detail: { undecodable } }) => undecodable.forEach(({ peer, source, codec }) => log(peer, source, codec, call.undecodable.length)));
 call.addEventListener('limited', ({ detail: { limited } }) => log(limited === call.limited));
 call.addEventListener('speakers', ({ detail: { speakers } }) => speakers.forEach(({ peer, level }: Speaker) => log(peer, level)));
 call.addEventListener('chat', ({ detail: { line } }) => {

@@ -13,6 +13,7 @@ declare const Call_base: import("./events.js").TypedTarget<import("./events.js")
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
+ * - `undecodable` {undecodable}: streams that arrive and cannot be decoded, and for which nothing more is tried, or no longer
  * - `limited` {limited}: the media node begins or ceases to hold pictures back
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
@@ -63,6 +64,11 @@ export class Call extends Call_base {
     get slots(): import("./protocol.js").Slot[];
     /** The pictures that this browser cannot show, because it lacks their codec. Their publishers are asked for a codec that everybody has. */
     get lacks(): import("./protocol.js").Lack[];
+    /**
+     * The streams that arrive and cannot be decoded, perhaps because their sender encrypts with another key, and for which nothing more is tried. A
+     * stream that is shown after all is no longer among them.
+     */
+    get undecodable(): import("./protocol.js").Lack[];
     /**
      * Returns the stream of a peer's source. It is the same object for as long as the peer is in the room, and may be an element's srcObject
      * before it has a track.

@@ -43,6 +43,9 @@ export type CallEvents = {
     lacks: {
         lacks: import('./protocol.js').Lack[];
     };
+    undecodable: {
+        undecodable: import('./protocol.js').Lack[];
+    };
     limited: {
         limited: boolean;
     };

@@ -35,8 +35,8 @@ type studio struct {
 	crowd   *page
 }
 
-// TestShots is a command in the form of a test: it writes two pictures for the README, and those to look at after a change of
-// the page that TestThePageIsForEverybody does not take with HOLDFAST_SHOTS.
+// TestShots is a command in the form of a test: it writes the pictures to look at after a change of the page that
+// TestThePageIsForEverybody does not take with HOLDFAST_SHOTS. TestFilm makes those of the README.
 func TestShots(t *testing.T) {
 	if *shotsDir == "" {
 		t.Fatal("say where to put the pictures: -args -shots DIR")
@@ -88,11 +88,6 @@ func TestShots(t *testing.T) {
 	s.shoot("screen", desk, ada("design-review", ""), large, nil)
 	s.shoot("phone-screen", phone, ada("design-review", ""), large, nil)
 	s.crowd.mustEval(s.t, `calls[0].replaceTrack('screen', null).then(() => true)`, nil)
-	s.shoot("call", desk, ada("design-review", ""), inCall(5), func(tab *page) {
-		tab.mustEval(s.t, `(document.querySelector('#kill').click(), true)`, nil)
-		s.until(tab, `document.querySelectorAll('#status-moves li').length > 0`)
-		s.until(tab, inCall(5))
-	})
 	s.fill("all-hands", people24)
 	s.shoot("call-25", wide, ada("all-hands", ""), inCall(25), nil)
 	s.shoot("phone-25", phone, ada("all-hands", ""), inCall(8), nil)

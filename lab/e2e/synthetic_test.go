@@ -94,7 +94,7 @@ func demonstration(t *testing.T, ada *participant) {
 		ada.sees(t, "somebody who speaks and somebody who does not, "+when, others+`.some((tile) => tile.matches('.speaking')) && `+others+`.some((tile) => !tile.matches('.speaking'))`)
 		if when == "before the kill" {
 			ada.mustEval(t, `(document.querySelector('#kill').click(), true)`, nil)
-			ada.sees(t, "the move", `document.querySelectorAll('#status-moves li').length > 0`)
+			ada.sees(t, "the move", `/^(sfu-\d) died → (?!\1)sfu-\d, \d/.test(document.querySelector('#status-moves li')?.textContent)`)
 		}
 	}
 }

@@ -7,6 +7,12 @@ import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
+/** Nodes that this page killed. */
+const killed = new Set();
+
+/** @param {string} node */
+export const wasKilled = (node) => killed.has(node);
+
 /** @param {Call} call */
 export async function offerToKill(call) {
   const button = find('#kill', HTMLButtonElement);
@@ -17,10 +23,15 @@ export async function offerToKill(call) {
   const paint = () => { button.lastElementChild?.replaceChildren(say('kill', { node: call.node })); };
   button.addEventListener('click', async () => {
     button.disabled = true;
+    const { node } = call;
+    killed.add(node); // The call may have moved before the answer comes.
     try {
-      const answer = await fetch(api(`dev/kill?${new URLSearchParams({ node: call.node })}`), { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
-      if (!answer.ok) notice((await answer.json()).message);
+      const answer = await fetch(api(`dev/kill?${new URLSearchParams({ node })}`), { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
+      if (answer.ok) return;
+      killed.delete(node);
+      notice((await answer.json()).message);
     } catch {
+      killed.delete(node);
       notice(say('kill.failed'));
     } finally {
       button.disabled = false;

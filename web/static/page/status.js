@@ -1,6 +1,7 @@
 // How the connection is; in dev also where the call lives, and its moves, which Details tells everywhere.
 
 import { find, make } from './elements.js';
+import { wasKilled } from './kill.js';
 import { without } from './sentences.js';
 import { lasted, say } from './words.js';
 
@@ -19,6 +20,10 @@ export class Status {
   #moves = find('#status-moves', HTMLOListElement);
   /** @type {import('./quality.js').Quality} */
   #quality = 'good';
+  /** Where the call lived before the move that is under way; without one, where it lives. */
+  #from = '';
+  /** Whether a move is under way. */
+  #moving = false;
   /**
    * The newest first.
    * @type {Move[]}
@@ -48,6 +53,7 @@ export class Status {
 
   #paint() {
     const { state, node } = this.#call;
+    if (state === 'live' && !this.#moving) this.#from = node;
     this.#line.dataset.state = state;
     this.#line.dataset.quality = state === 'live' ? this.#quality : '';
     const text = say(`status.${told.find((one) => one === state) ?? this.#quality}`);
@@ -57,9 +63,11 @@ export class Status {
 
   /** @param {{phase: string, node: string, how?: string, gapMs?: number, lost?: unknown[]}} migration */
   #moved({ phase, node, how, gapMs = 0, lost }) {
+    this.#moving = phase !== 'done';
+    const from = this.#from;
     this.#paint();
     if (phase !== 'done') return;
-    this.#add('move', chip(say('moves.to', { node, gap: lasted(gapMs) }), lost), say(how === 'restart' ? 'moves.kept' : 'moves.new'));
+    this.#add('move', chip(say(wasKilled(from) ? 'moves.killed' : 'moves.to', { from, node, gap: lasted(gapMs) }), lost), say(how === 'restart' ? 'moves.kept' : 'moves.new'));
   }
 
   /**

@@ -363,6 +363,7 @@ export default {
   'lasted.seconds': '{number}\u00a0ث',
   'moves': 'الانتقالات',
   'moves.to': '← {node} {gap}',
+  'moves.killed': 'تعطّلت {from} ← {node}، {gap}',
   'moves.kept': 'انتقلت الغرفة بالاتصال نفسه',
   'moves.new': 'انتقلت الغرفة باتصال جديد',
   'moves.mended': 'عاد الاتصال {gap}',

@@ -351,6 +351,7 @@ export default {
   'lasted.seconds': '{number}\u00a0s',
   'moves': 'Umzüge',
   'moves.to': '→ {node} {gap}',
+  'moves.killed': '{from} fiel aus → {node}, {gap}',
   'moves.kept': 'Der Raum ist umgezogen; dieselbe Verbindung',
   'moves.new': 'Der Raum ist umgezogen; neue Verbindung',
   'moves.mended': 'wieder verbunden {gap}',

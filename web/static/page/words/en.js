@@ -352,6 +352,7 @@ export default /** @type {const} */ ({
   'lasted.seconds': '{number}\u00a0s',
   'moves': 'Moves',
   'moves.to': '→ {node} {gap}',
+  'moves.killed': '{from} died → {node}, {gap}',
   'moves.kept': 'The room moved; same connection',
   'moves.new': 'The room moved; new connection',
   'moves.mended': 'reconnected {gap}',

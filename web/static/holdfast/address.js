@@ -21,3 +21,18 @@ export function socketUrl(url) {
   address.hash = '';
   return address.href;
 }
+
+/**
+ * Whether a server says that nothing is at a WebSocket address under a path of its host. False at the root, where signaling nodes always answer;
+ * when no server answers; and when a page of this origin may not read the answer.
+ * @param {string} address of socketUrl
+ */
+export async function leadsNowhere(address) {
+  const url = new URL(address);
+  if (url.pathname === '/ws') return false;
+  url.protocol = url.protocol.replace('ws', 'http');
+  return fetch(url, { credentials: 'omit', cache: 'no-store' }).then(({ status }) => status === 404, () => false);
+}
+
+/** @param {string} address */
+export const nowhere = (address) => new CallError('bad_url', { message: `The server has nothing at ${new URL(address).pathname}. Check the path of its address.` });

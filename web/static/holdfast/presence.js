@@ -1,6 +1,6 @@
 // Presence without a call, for example on an application's start page: the user is shown as online, and the page learns who else is online.
 
-import { socketUrl } from './address.js';
+import { leadsNowhere, nowhere, socketUrl } from './address.js';
 import { checkIdentities, checkLimit, checkToken } from './arguments.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
@@ -76,6 +76,9 @@ export class Presence extends /** @type {import('./events.js').TypedTarget<impor
     this.#socket = socket;
     this.#token = token;
     socket.addEventListener('open', () => this.#onOpen(socket));
+    socket.addEventListener('failed', async () => {
+      if (this.#state === 'connecting' && (await leadsNowhere(address)) && this.#state === 'connecting') this.#end(nowhere(address));
+    }, { once: true });
     socket.addEventListener('lost', () => this.#onLost());
     socket.addEventListener('message', (event) => this.#onMessage(socket, /** @type {CustomEvent} */ (event).detail));
     this.#setState('connecting');

@@ -1,5 +1,6 @@
 // One person's session: joined once, resumed on any signaling node, joined anew only when it cannot be resumed.
 
+import { leadsNowhere, nowhere } from './address.js';
 import { checkToken } from './arguments.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
@@ -54,6 +55,7 @@ export class Session extends EventTarget {
     this.#socket = new Socket(options.url, options.WebSocket);
     this.#socket.addEventListener('trying', () => this.#onTrying());
     this.#socket.addEventListener('open', () => this.#onOpen());
+    this.#socket.addEventListener('failed', () => this.#onFailed(), { once: true });
     this.#socket.addEventListener('lost', () => this.#onLost());
     this.#socket.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
   }
@@ -162,6 +164,12 @@ export class Session extends EventTarget {
     this.#attempt = 1;
     this.#token = text;
     this.#socket.send({ type: 'join', token: text, rosterChanges: true, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
+  }
+
+  /** A browser does not tell why a socket did not open. A wrong path of the address is found at the first try, because no later try can help. */
+  async #onFailed() {
+    const { url } = this.#options;
+    if (this.#state === 'joining' && (await leadsNowhere(url)) && this.#state === 'joining') this.#end(nowhere(url));
   }
 
   #onLost() {

@@ -216,3 +216,24 @@ test('what waits for the browser ends when the call does', async ({ cleanup }) =
   one.leave();
   ok(await Promise.all([muting, replacing]), 'settled');
 });
+
+test('an address whose path leads nowhere is refused at the first try', async ({ cleanup }) => {
+  const Failing = class {
+    constructor() {
+      setTimeout(() => this.onclose?.({ code: 1006 }));
+    }
+    close() {}
+  };
+  const url = `${location.origin}/nowhere/`;
+  const join = (more) => why(new Call({ WebSocket: Failing }).join({ token: 't', url, ...more }));
+  equal([await join({}), await why(new Presence({ WebSocket: Failing }).connect({ url, token: 't' }))], ['bad_url', 'bad_url']);
+  const { fetch } = globalThis;
+  cleanup(() => (globalThis.fetch = fetch));
+  const asked = [];
+  for (const answer of [async () => new Response('', { status: 503 }), async () => Promise.reject(new TypeError('of another origin'))]) {
+    globalThis.fetch = (address) => (asked.push(String(address)), answer());
+    equal(await join({ joinLimitMs: 300 }), 'unreachable');
+  }
+  equal(await join({ joinLimitMs: 300, url: location.origin }), 'unreachable', 'at the root');
+  equal(asked, [`${url}ws`, `${url}ws`], 'asked once');
+});

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -132,7 +131,7 @@ func named(node ring.NodeID) string {
 // plain is for sentences that came over the network.
 func plain(sentence string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		if visible(r) {
 			return r
 		}
 		return '?'

@@ -104,10 +104,13 @@ func (m roomMember) shown() string {
 	}
 }
 
+// visible reports whether a character may go to a terminal as it is. Joiners are parts of words and of emoji.
+func visible(r rune) bool { return unicode.IsPrint(r) || r == '\u200c' || r == '\u200d' }
+
 // printable makes a text that somebody else chose safe for a terminal: quoted, if anything in it does not print.
 func printable(text string) string {
 	odd := func(r rune) bool {
-		return !unicode.IsPrint(r) || r == '"' || r == '\\' || r == ',' || r == unicode.ReplacementChar
+		return !visible(r) || r == '"' || r == '\\' || r == ',' || r == unicode.ReplacementChar
 	}
 	if text == "" || strings.ContainsFunc(text, odd) || strings.TrimSpace(text) != text {
 		return strconv.Quote(text)

@@ -15,7 +15,7 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 		{"room":"blue","node":"sfu-2","epoch":7,"egressBitsPerSecond":1250000,"peers":[
 			{"peer":"p1","identity":"ada","attached":true,"connected":true},
 			{"peer":"p2","identity":"bob\u001b[2J\u202e","attached":true,"connected":false},
-			{"peer":"p3","identity":"eve","attached":false,"connected":true}]},
+			{"peer":"p3","identity":"eve \u6771\u200c\u4eac","attached":false,"connected":true}]},
 		{"room":"a long room","node":"sfu-1","epoch":8,"peers":[]}],
 		"unreachable":["sfu-3"]}`
 	answer := full
@@ -38,7 +38,7 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 		return out.String()
 	}
 	const want = `ROOM         NODE   PEOPLE  SENT        SHARE  WHO
-blue         sfu-2  3       1.2 Mbit/s  1.2 %  ada, "bob\x1b[2J\u202e" (no media), eve (away)
+blue         sfu-2  3       1.2 Mbit/s  1.2 %  ada, "bob\x1b[2J\u202e" (no media), eve ` + "東\u200c京" + ` (away)
 a long room  sfu-1  0       0.0 Mbit/s  -      -
 No answer from sfu-3: rooms there are not listed.
 `

@@ -252,9 +252,9 @@ func (s *session) atTheDoor(ctx context.Context, m wire.Message, asked wire.Requ
 	case *wire.SetDoor:
 		o = door.OrderOf(m)
 	case *wire.LetIn:
-		o = waitlist.Order{Deed: waitlist.Admit, Identity: m.Identity}
+		o = waitlist.Order{Deed: waitlist.Admit, Identity: access.Identity(m.Identity)}
 	case *wire.TurnAway:
-		o = waitlist.Order{Deed: waitlist.Turn, Identity: m.Identity}
+		o = waitlist.Order{Deed: waitlist.Turn, Identity: access.Identity(m.Identity)}
 	}
 	if !s.who.CanModerate {
 		return errNotModerator

@@ -3,6 +3,7 @@ package signaling
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -186,5 +187,42 @@ func TestAHostEndsACall(t *testing.T) {
 	back.say(&wire.Resume{Resume: eve.Resume, Attempt: 2})
 	if refused := hear[*wire.Error](back); refused.Code != wire.CodeCallEnded || refused.Retryable {
 		t.Errorf("a resume is answered %+v", refused)
+	}
+}
+
+// TestNamesOfEveryScript: a room and an identity with wide spaces and joiners are as good as others, and each has one form, whichever a token, a
+// client or a request writes.
+func TestNamesOfEveryScript(t *testing.T) {
+	const wide, room = "会議\u3000می\u200cخواهم", "会議 می\u200cخواهم"
+	const family = "👩\u200d👧"
+	r := newRig(t)
+	r.placer.set(room, r.node("sfu-1").pin(firstEpoch))
+	e := r.signalingNode(nil)
+	enter := func(token, asked string) (*client, *wire.Joined) {
+		c := e.dial()
+		c.say(&wire.Join{Token: token, Room: asked})
+		return c, hear[*wire.Joined](c)
+	}
+	ada, first := enter(r.token(wide, family+"\u3000ada\u200d"), room)
+	_, second := enter(r.token("", "bob"), wide)
+	for _, joined := range []*wire.Joined{first, second} {
+		if joined.Room != room {
+			t.Errorf("joined %+q", joined.Room)
+		}
+	}
+	if want := family + " ada"; first.Identity != want || len(second.Roster) != 2 || first.Name != want {
+		t.Errorf("she is %+q, shown as %+q, and he sees %+v", first.Identity, first.Name, second.Roster)
+	}
+	operator, err := r.keys.Mint("", access.Operator("root"), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := url.Values{"room": {wide}, "identity": {family + "\u3000ada"}}
+	if status, removal := e.remove(query.Encode(), operator); status != http.StatusOK || len(removal.Removed) != 1 {
+		t.Errorf("her removal: %d %+v", status, removal)
+	}
+	hear[*wire.PeerJoined](ada)
+	if bye := hear[*wire.Bye](ada); bye.Code != wire.CodeKicked {
+		t.Errorf("she hears %+v", bye)
 	}
 }

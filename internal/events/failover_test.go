@@ -100,8 +100,8 @@ func TestMergerSaysThatANodeWasKilled(t *testing.T) {
 	if got := (Line{failover: &Failover{Room: "hall", From: "sfu-2", To: "sfu-1", Cause: "its process is gone: dead (silent)"}}).Brief(tty.Paint(false)); got != "hall: sfu-2 died -> sfu-1" {
 		t.Errorf("in brief: %q", got)
 	}
-	bad := Line{Text: "a\x1b[2Jb", Bad: true}
-	if got := bad.Show(tty.Paint(true)); got != "\x1b[31ma\ufffd[2Jb\x1b[0m" {
+	bad := Line{Text: "a\x1b[2J\u202e👩\u200d👧", Bad: true}
+	if got := bad.Show(tty.Paint(true)); got != "\x1b[31ma\ufffd[2J\ufffd👩\u200d👧\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 }

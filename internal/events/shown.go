@@ -50,7 +50,8 @@ func (p part) style() tty.Style {
 }
 
 func visible(r rune) rune {
-	if !unicode.IsPrint(r) {
+	// Joiners are parts of words and of emoji.
+	if !unicode.IsPrint(r) && r != '\u200c' && r != '\u200d' {
 		return unicode.ReplacementChar
 	}
 	return r

@@ -7,6 +7,7 @@ package access
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,6 +31,8 @@ var (
 	ErrNotClusterAdmin = fault.Denied("the token changes nothing in the cluster: that needs clusterAdmin, in a token that names no room")
 	ErrCheck           = fault.Denied("the token is of a connection test: it joins that test's room, and allows nothing else")
 	errSource          = errors.New("unknown source")
+	errUnprintable     = errors.New("which is not printable")
+	errNotUTF8         = errors.New("bytes that are not UTF-8")
 	ErrBadRoom         = fault.Detailed(wire.CodeBadRoom, "room name is not 1 to 128 printable characters", "Choose another name.")
 )
 
@@ -43,15 +46,55 @@ const (
 	maxMetadataBytes  = 2 << 10
 )
 
-// CheckRoom accepts a name of printable characters.
+// CheckRoom returns the room of a name, which is the name in its normal form.
 func CheckRoom(name string) (ring.RoomID, error) {
-	if !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxRoomCharacters {
+	room, err := normal(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: it contains %w", ErrBadRoom, err)
+	}
+	if room == "" || utf8.RuneCountInString(room) > maxRoomCharacters {
 		return "", ErrBadRoom
 	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return "", fmt.Errorf("%w: it contains %U", ErrBadRoom, r)
+	return ring.RoomID(room), nil
+}
+
+// Identity returns the identity that a request names, in its normal form. A text that is no identity stays as it is, and nobody has it.
+func Identity(text string) string {
+	identity, err := normal(text)
+	if err != nil {
+		return text
+	}
+	return identity
+}
+
+// normal returns the form in which rooms and identities are compared, logged and kept. Each stretch of spaces, also of those wider or narrower
+// than ours (U+3000, U+00A0) and of characters that look like spaces, is one space; there is none at the ends; joiners stay where they join. Every other character must be printable,
+// or the error names it: what cannot be seen must not tell two names apart.
+func normal(text string) (string, error) {
+	var out strings.Builder
+	var joined joiners
+	space := false
+	for i, r := range text {
+		switch {
+		case joined.take(r):
+		case unicode.Is(unicode.Zs, r) || blank(r):
+			space = out.Len() > 0
+			joined.end()
+		case !unicode.IsPrint(r) || r == unicode.ReplacementChar:
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 && r == unicode.ReplacementChar {
+				return "", errNotUTF8
+			}
+			return "", fmt.Errorf("%U, %w", r, errUnprintable)
+		default:
+			if space {
+				out.WriteByte(' ')
+			}
+			if joiner := joined.before(r); joiner != 0 {
+				out.WriteRune(joiner)
+			}
+			out.WriteRune(r)
+			space = false
 		}
 	}
-	return ring.RoomID(name), nil
+	return out.String(), nil
 }

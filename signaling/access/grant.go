@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -127,13 +128,14 @@ func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	if !g.RoomJoin {
 		return "", ErrNotJoin
 	}
-	if g.Room != "" && asked != "" && string(g.Room) != asked {
+	own, err := CheckRoom(cmp.Or(string(g.Room), asked))
+	if err != nil {
+		return "", err
+	}
+	if other, err := CheckRoom(asked); asked != "" && (err != nil || other != own) {
 		return "", ErrOtherRoom
 	}
-	if g.Room != "" {
-		asked = string(g.Room)
-	}
-	return CheckRoom(asked)
+	return own, nil
 }
 
 // ForRoomAdmin returns nil if g runs the room.

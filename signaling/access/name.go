@@ -8,37 +8,34 @@ import (
 // maxMarks is enough for every script. Towers of more combining marks hide the text around them.
 const maxMarks = 4
 
-const (
-	zeroWidthNonJoiner = '\u200c'
-	zeroWidthJoiner    = '\u200d'
-)
-
 // ShownName makes a name safe for others' pages: it has no control, direction or invisible characters, no towers of
-// marks and no double spaces. Joiners between characters stay. It may return "".
+// marks and no double spaces. Joiners stay where they join. It may return "".
 func ShownName(name string) string {
 	var shown strings.Builder
-	var joiner rune
+	var joined joiners
 	space, marks := false, maxMarks+1
+	write := func(r rune) {
+		if joiner := joined.before(r); joiner != 0 {
+			shown.WriteRune(joiner)
+		}
+		shown.WriteRune(r)
+	}
 	for _, r := range name {
 		switch {
-		case r == unicode.ReplacementChar:
-		case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
-			joiner = r
+		case r == unicode.ReplacementChar || joined.take(r):
 		case unicode.IsSpace(r):
-			space, joiner, marks = shown.Len() > 0, 0, maxMarks+1
+			space, marks = shown.Len() > 0, maxMarks+1
+			joined.end()
 		case unicode.In(r, unicode.Mn, unicode.Me):
 			if marks++; marks <= maxMarks {
-				shown.WriteRune(r)
+				write(r)
 			}
 		case unicode.IsPrint(r) && !blank(r):
 			if space {
 				shown.WriteByte(' ')
 			}
-			if joiner != 0 && shown.Len() > 0 && !space {
-				shown.WriteRune(joiner)
-			}
-			shown.WriteRune(r)
-			space, joiner, marks = false, 0, 0
+			write(r)
+			space, marks = false, 0
 		}
 	}
 	return shown.String()

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -160,13 +159,14 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
-	// Identities are compared and logged, so they must not contain invisible characters.
-	for _, r := range c.Subject {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
-		}
+	identity, err := normal(c.Subject)
+	if err != nil {
+		return Grant{}, fmt.Errorf("%w: its identity (sub) contains %w", ErrUnfit, err)
 	}
-	g := Grant{Identity: c.Subject, Name: c.Name, Metadata: c.Metadata, Key: c.Issuer, Expires: c.ExpiresAt.Time}
+	if identity == "" && c.Subject != "" {
+		return Grant{}, fmt.Errorf("%w: nothing can be seen of its identity (sub)", ErrUnfit)
+	}
+	g := Grant{Identity: identity, Name: c.Name, Metadata: c.Metadata, Key: c.Issuer, Expires: c.ExpiresAt.Time}
 	if c.Video != nil {
 		if err := c.Video.read(&g); err != nil {
 			return Grant{}, err
@@ -183,7 +183,12 @@ func (v *video) read(g *Grant) error {
 		return fmt.Errorf("%w: its canPublishSources has an %w", ErrUnfit, err)
 	}
 	none := sources == 0 && len(v.CanPublishSources) > 0
-	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
+	// A name that no room can have stays: without a room the token would be for all of them.
+	room, err := CheckRoom(v.Room)
+	if err != nil {
+		room = ring.RoomID(v.Room)
+	}
+	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = room, v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
 	g.Check, g.ClusterAdmin = v.Check, v.ClusterAdmin
 	g.Hidden, g.Sources, g.CanRename, g.CanWatch, g.CanMessage = v.Hidden, sources, v.CanUpdateOwnMetadata, v.CanWatch, v.CanMessage && !v.Hidden
 	publish := orElse(v.CanPublish, !v.Hidden)

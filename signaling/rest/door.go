@@ -29,7 +29,7 @@ func (a *API) serveDoor(w http.ResponseWriter, r *http.Request) {
 // serveWaiting admits a person out of turn, or turns a person away.
 func (a *API) serveWaiting(w http.ResponseWriter, r *http.Request) {
 	a.serveOrder(w, r, func() (waitlist.Order, error) {
-		who := r.URL.Query().Get("identity")
+		who := access.Identity(r.URL.Query().Get("identity"))
 		if who == "" || len(who) > access.MaxIdentityBytes {
 			return waitlist.Order{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -35,6 +36,15 @@ type eventsAnswer struct {
 	More bool `json:"more"`
 }
 
+// roomLike returns the room of a name. A name that no room can have stays, and is found nowhere.
+func roomLike(name string) ring.RoomID {
+	room, err := access.CheckRoom(name)
+	if err != nil {
+		return ring.RoomID(name)
+	}
+	return room
+}
+
 type eventsQuestion struct {
 	after  string
 	limit  int
@@ -44,7 +54,7 @@ type eventsQuestion struct {
 // questionOf reads ?after=ID or ?since=1h (also a time of RFC 3339), &room=, &node=, &kind= (again for more), &limit=.
 func questionOf(query url.Values, now time.Time) (eventsQuestion, error) {
 	q := eventsQuestion{after: query.Get("after"), limit: eventsAtOnce, filter: events.Filter{
-		Room: ring.RoomID(query.Get("room")), Node: ring.NodeID(query.Get("node")),
+		Room: roomLike(query.Get("room")), Node: ring.NodeID(query.Get("node")),
 	}}
 	for _, kind := range query["kind"] {
 		if !events.Kind(kind).Known() {

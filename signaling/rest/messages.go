@@ -49,6 +49,9 @@ func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if err == nil && grant.ForCluster() != nil && !a.deps.Limits.SendNotice(grant.Identity) {
 		err = limits.ErrFlood
 	}
+	for i, user := range ask.To {
+		ask.To[i] = access.Identity(user)
+	}
 	slices.Sort(ask.To)
 	ask.To = slices.Compact(ask.To)
 	if err == nil && len(ask.To) == 0 {

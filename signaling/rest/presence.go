@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -68,6 +69,10 @@ func (a *API) servePresence(w http.ResponseWriter, r *http.Request) {
 func (a *API) presenceOf(ctx context.Context, users []string) (PresenceAnswer, error) {
 	if len(users) > maxAsked {
 		return PresenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrManyAsked)
+	}
+	users = slices.Clone(users)
+	for i, user := range users {
+		users[i] = access.Identity(user)
 	}
 	found, err := a.deps.Users.Ask(ctx, users)
 	if err != nil {

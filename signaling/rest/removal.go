@@ -88,7 +88,7 @@ func (a *API) serveCallEnd(w http.ResponseWriter, r *http.Request) {
 
 // serveUserRemoval ends a user's connections in no room, at every node. It is no ban.
 func (a *API) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
-	user := r.URL.Query().Get("user")
+	user := access.Identity(r.URL.Query().Get("user"))
 	if user == "" || len(user) > access.MaxIdentityBytes {
 		reply.Refuse(w, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom))
 		return

@@ -366,7 +366,7 @@ func (a *API) whomOf(r *http.Request) (access.Grant, people, error) {
 	if err != nil {
 		return grant, people{}, err
 	}
-	whom := people{Room: room, Peer: query.Get("peer"), Identity: query.Get("identity")}
+	whom := people{Room: room, Peer: query.Get("peer"), Identity: access.Identity(query.Get("identity"))}
 	if whom.Peer != "" && whom.Identity != "" || len(whom.Peer) > wire.MaxPeerIDBytes || len(whom.Identity) > access.MaxIdentityBytes {
 		return grant, whom, fmt.Errorf("%w: %w", wire.ErrMalformed, ErrWhom)
 	}

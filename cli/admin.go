@@ -35,6 +35,7 @@ type serverFlags struct {
 type developmentCluster interface {
 	page(ctx context.Context) (url string, err error)
 	apiKeys() string // as --api-keys takes them
+	processes(ctx context.Context) []string
 }
 
 // adminTokenLife is just long enough for the question.

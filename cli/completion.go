@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -47,12 +52,18 @@ func (c *completionCommand) Run(s streams) error {
 }
 
 type completeCommand struct {
+	serverFlags
 	Words []string `arg:"" optional:"" help:"The words after the program's name; the last one is incomplete."`
 }
 
+// completeLimit is how long a shell waits for the names of nodes and rooms.
+const completeLimit = time.Second
+
 // Run prints one possible word a line.
-func (c *completeCommand) Run(ctx *kong.Context, s streams) error {
-	for _, word := range completions(ctx.Model.Node, c.Words) {
+func (c *completeCommand) Run(ctx context.Context, model *kong.Kong, s streams) error {
+	ctx, cancel := context.WithTimeout(ctx, completeLimit)
+	defer cancel()
+	for _, word := range completions(model.Model.Node, c.Words, func(what string) []string { return c.live(ctx, what) }) {
 		if _, err := fmt.Fprintln(s.out, word); err != nil {
 			return err
 		}
@@ -60,15 +71,64 @@ func (c *completeCommand) Run(ctx *kong.Context, s streams) error {
 	return nil
 }
 
-// completions are the verbs and flags that the last word can become. A flag's value has those of its enum.
-func completions(at *kong.Node, words []string) []string {
+// live are the names of media nodes, rooms or a development cluster's processes, as an argument's name says. Without an answer there are none.
+func (c *completeCommand) live(ctx context.Context, argument string) []string {
+	var found []string
+	var answer struct {
+		Nodes []listedNode     `json:"nodes"`
+		Rooms []map[string]any `json:"rooms"`
+	}
+	switch argument {
+	case "name":
+		dev, err := findDev(ctx, c.State)
+		if err != nil {
+			return nil
+		}
+		return dev.processes(ctx)
+	case "node":
+		body, err := c.send(ctx, http.MethodGet, "nodes")
+		if err != nil || json.Unmarshal(body, &answer) != nil {
+			return nil
+		}
+		for _, n := range answer.Nodes {
+			if n.Role == "sfu" && !n.gone() {
+				found = append(found, n.Node)
+			}
+		}
+	case "room":
+		body, err := c.send(ctx, http.MethodGet, "room-list?limit=200")
+		if err != nil || json.Unmarshal(body, &answer) != nil {
+			return nil
+		}
+		for _, room := range answer.Rooms {
+			if name, ok := room["room"].(string); ok && typable(name) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
+}
+
+// typable reports whether a shell takes a name as it stands: strangers name rooms.
+func typable(name string) bool {
+	return name != "" && !strings.HasPrefix(name, "-") && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
+	})
+}
+
+// completions are the verbs and flags that the last word can become. A flag's value has those of its enum, and an argument the names that live
+// returns for it.
+func completions(at *kong.Node, words []string, live func(argument string) []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	last := len(words) - 1
+	arguments := 0
 	for _, word := range words[:last] {
 		if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
 			at = at.Children[i]
+		} else if !strings.HasPrefix(word, "-") {
+			arguments++
 		}
 	}
 	var found []string
@@ -88,8 +148,9 @@ func completions(at *kong.Node, words []string) []string {
 		if at.Parent == nil {
 			found = append(found, "help")
 		}
-		for _, argument := range at.Positional {
-			found = append(found, enumOf(argument)...)
+		if arguments < len(at.Positional) {
+			argument := at.Positional[arguments]
+			found = append(append(found, enumOf(argument)...), live(argument.Name)...)
 		}
 	}
 	found = slices.DeleteFunc(found, func(word string) bool { return !strings.HasPrefix(word, words[last]) })

@@ -101,6 +101,12 @@ func TestWrongUsageSaysWhatToType(t *testing.T) {
 }
 
 func TestCompletions(t *testing.T) {
+	names := func(argument string) []string {
+		if argument == "shell" {
+			return nil
+		}
+		return []string{"a-" + argument}
+	}
 	for line, want := range map[string]string{
 		"no":                  "nodes",
 		"und":                 "undrain",
@@ -113,16 +119,43 @@ func TestCompletions(t *testing.T) {
 		"completion ":         "bash fish zsh",
 		"ring --nodes ":       "",
 		"compl":               "completion", // complete is hidden
+		"explain ":            "a-room",
+		"explain hall ":       "",
+		"move hall ":          "a-node",
+		"move --json hall a":  "a-node",
+		"dev kill ":           "a-name",
 		"signaling --log-l":   "--log-level",
 		"token --subscribe-o": "--subscribe-only",
 	} {
-		if got := strings.Join(completions(modelOf(t).Node, strings.Split(line, " ")), " "); got != want {
+		if got := strings.Join(completions(modelOf(t).Node, strings.Split(line, " "), names), " "); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
 	if code, out, _ := typed(t, "complete -- nodes --js"); code != exitDone || out != "--json\n" {
 		t.Errorf("exit code %d: %q", code, out)
 	}
+}
+
+// TestNamesComplete as the cluster has them, but no room that a stranger named to have a shell run it.
+func TestNamesComplete(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"nodes":[{"node":"sfu-1","role":"sfu"},{"node":"sfu-2","role":"sfu","state":"dead"},{"node":"signaling-1","role":"signaling"}]}`
+		if strings.HasSuffix(r.URL.Path, "/room-list") {
+			answer = `{"rooms":[{"room":"hall"},{"room":"$(reboot)"},{"room":"-rf"},{"room":"a b"},{"room":"küche"}]}`
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	t.Setenv("HOLDFAST_SERVER", server.URL)
+	t.Setenv("HOLDFAST_TOKEN", "x")
+	for words, want := range map[string]string{"drain s": "sfu-1\n", "explain": "explain\n", "move hall sf": "sfu-1\n", "explain ": "hall\nküche\n"} {
+		var out strings.Builder
+		line := append([]string{"complete", "--"}, strings.Split(words, " ")...)
+		if run(t.Context(), line, streams{in: strings.NewReader(""), out: &out, err: io.Discard}); out.String() != want {
+			t.Errorf("%q: %q, want %q", words, out.String(), want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // TestBashCompletes: bash runs the script, which asks for the words.

@@ -58,6 +58,18 @@ func (c devCluster) page(ctx context.Context) (url string, err error) {
 	return status.Page, err
 }
 
+func (c devCluster) processes(ctx context.Context) []string {
+	status, err := c.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, n := range status.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
 func (c devCluster) apiKeys() string { return keysText(c.Access()) }
 
 func keysText(of devcluster.Access) string { return of.Key + ":" + of.Secret }

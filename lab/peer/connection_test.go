@@ -167,7 +167,7 @@ func bothWays(t *testing.T, video Video, codec portrait.Codec) {
 	}
 	for _, level := range []uint8{levelSilent, levelSpeaking, levelSilent} {
 		n.until(t, "the audio level arrives", func() bool {
-			return c.microphone.write(0, false, level, silence(1, audioFrameBytes)) && len(n.level) == 1 && n.level[0] == level
+			return c.microphone.write(0, false, level, silence(nil, 1, audioFrameBytes)) && len(n.level) == 1 && n.level[0] == level
 		})
 	}
 	n.until(t, "the reports arrive", func() bool { return n.reports > 0 })

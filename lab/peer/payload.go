@@ -62,8 +62,8 @@ func (v *videoTrack) vp9Descriptor(p []byte, size int) []byte {
 	return p
 }
 
-// silence returns an Opus packet of size bytes: silent frames of 20 ms and padding (RFC 6716, section 3.2.5).
-func silence(frames, size int) []byte {
+// silence appends to p, which is empty, an Opus packet of size bytes: silent frames of 20 ms and padding (RFC 6716, section 3.2.5).
+func silence(p []byte, frames, size int) []byte {
 	const (
 		fullband20ms   = 31 << 3 // CELT, mono
 		anyNumber      = 3
@@ -71,7 +71,7 @@ func silence(frames, size int) []byte {
 		headerBytes    = 3
 		longestPadding = 254
 	)
-	p := []byte{fullband20ms | anyNumber, padded | byte(frames), 0}
+	p = append(p, fullband20ms|anyNumber, padded|byte(frames), 0)
 	for range frames {
 		p = append(p, 0xff, 0xfe)
 	}

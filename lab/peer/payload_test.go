@@ -87,7 +87,7 @@ func take(t *testing.T, v *videoTrack) (frame []byte, first parse.Picture) {
 func TestSilenceIsOpus(t *testing.T) {
 	for _, frames := range []int{1, 3} {
 		for _, size := range []int{1, 60, 99} {
-			p := silence(frames, size)
+			p := silence(nil, frames, size)
 			whole := max(size, 3+2*frames)
 			if len(p) != whole || p[0] != 0xfb || p[1] != 0x40|byte(frames) || int(p[2]) != whole-3-2*frames || !bytes.Equal(p[3:5], []byte{0xff, 0xfe}) {
 				t.Errorf("%d frames in %d bytes are % x", frames, size, p)

@@ -42,6 +42,7 @@ type sender struct {
 	layers []*videoTrack
 	rng    *rand.Rand
 	frame  time.Duration // of audio
+	sound  [2 * audioFrameBytes]byte
 
 	speaks bool
 	turnAt time.Time
@@ -102,7 +103,7 @@ func newSender(opts Options) (*sender, error) {
 		video = VideoOff
 	}
 	for _, l := range layersOf(video) {
-		clip, err := portrait.Open(opts.Face, opts.Stack.codec, l.size)
+		clip, err := opts.Stack.clip(opts.Face, l.size)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +171,7 @@ func (s *sender) speak(now time.Time, timestamp uint32) {
 	if s.speaks {
 		level = levelSpeaking
 	}
-	s.audio.write(timestamp, false, level, silence(int(s.frame/audioFrame), size))
+	s.audio.write(timestamp, false, level, silence(s.sound[:0], int(s.frame/audioFrame), size))
 }
 
 func (v *videoTrack) sooner(next time.Time) time.Time {

@@ -10,6 +10,7 @@ package portrait
 import (
 	"embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -28,8 +29,8 @@ const (
 // Size is a clip's, in pixels.
 type Size struct{ Width, Height int }
 
-// Sizes are those that clips have.
-var Sizes = []Size{{320, 180}, {640, 360}, {1280, 720}}
+// Sizes returns those that clips have, the smallest first.
+func Sizes() []Size { return []Size{{320, 180}, {640, 360}, {1280, 720}} }
 
 //go:embed clips
 var files embed.FS
@@ -43,15 +44,15 @@ func Name(person int, codec Codec, size Size) string {
 	return fmt.Sprintf("%d-%d.%s.ivf", person%Faces+1, size.Width, codec)
 }
 
-// Open returns a person's clip. Nobody may modify it.
+// Open returns a copy of a person's clip.
 func Open(person int, codec Codec, size Size) (Clip, error) {
 	content, err := files.ReadFile("clips/" + Name(person, codec, size))
 	if err != nil {
 		return nil, fmt.Errorf("no clip of person %d in %s of %dx%d: %w", person, codec, size.Width, size.Height, err)
 	}
 	clip, err := ReadIVF(content)
-	if err == nil && len(clip) != len(poses) {
-		err = fmt.Errorf("%d frames for %d poses", len(clip), len(poses))
+	if err == nil && len(clip) != Poses {
+		err = fmt.Errorf("%d frames instead of %d", len(clip), Poses)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", Name(person, codec, size), err)
@@ -70,12 +71,12 @@ const (
 // ReadIVF returns the frames of an IVF file.
 func ReadIVF(content []byte) (Clip, error) {
 	if len(content) < ivfHeader || string(content[:4]) != "DKIF" {
-		return nil, fmt.Errorf("no IVF file")
+		return nil, errors.New("it is no IVF file")
 	}
 	var clip Clip
 	for rest := content[ivfHeader:]; len(rest) > 0; {
 		if len(rest) < ivfFrameHeader {
-			return nil, fmt.Errorf("a frame's header is cut short")
+			return nil, errors.New("a frame's header is cut short")
 		}
 		size := int(binary.LittleEndian.Uint32(rest))
 		rest = rest[ivfFrameHeader:]

@@ -12,7 +12,7 @@ func TestEveryClipIsThere(t *testing.T) {
 	total := 0
 	for person := range Faces {
 		for _, codec := range []Codec{VP8, VP9} {
-			for _, size := range Sizes {
+			for _, size := range Sizes() {
 				clip, err := Open(person, codec, size)
 				if err != nil {
 					t.Fatal(err)
@@ -95,14 +95,14 @@ func TestNamesDiffer(t *testing.T) {
 }
 
 func FuzzReadIVF(f *testing.F) {
-	f.Add(IVF(VP8, Sizes[0], Clip{{1, 2}, {3}}))
+	f.Add(IVF(VP8, Sizes()[0], Clip{{1, 2}, {3}}))
 	f.Add([]byte("DKIF"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		clip, err := ReadIVF(content)
 		if err != nil {
 			return
 		}
-		again, err := ReadIVF(IVF(VP9, Sizes[0], clip))
+		again, err := ReadIVF(IVF(VP9, Sizes()[0], clip))
 		if err != nil || !slices.EqualFunc(again, clip, bytes.Equal) {
 			t.Fatalf("%x is read as %x, and then as %x: %v", content, clip, again, err)
 		}

@@ -38,6 +38,7 @@ func rgb(hex uint32) color.NRGBA {
 
 func shade(alpha uint8) color.NRGBA { return color.NRGBA{A: alpha} }
 
+//nolint:gochecknoglobals // a table that nobody changes
 var looks = [Faces]look{
 	{rgb(0xc9d8d3), rgb(0x6f9488), rgb(0xf0c8a0), rgb(0x6b5a50), rgb(0x24507a), curls, window, true, false},
 	{rgb(0xd9cbb2), rgb(0x8f7a55), rgb(0xf1cbad), rgb(0x4a3020), rgb(0x2f6f73), parted, shelf, false, false},

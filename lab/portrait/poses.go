@@ -13,6 +13,8 @@ const (
 )
 
 // poses are all that a clip has. The first is its keyframe; the others are all poses, that of the keyframe among them.
+//
+//nolint:gochecknoglobals // a table that nobody changes
 var poses = func() []pose {
 	all := []pose{{}}
 	for sway := -sways; sway <= sways; sway++ {
@@ -24,8 +26,8 @@ var poses = func() []pose {
 	return all
 }()
 
-// Poses is how many pictures a clip has.
-var Poses = len(poses)
+// Poses is how many frames a clip has.
+const Poses = 1 + (2*sways+1)*(mouths+1)
 
 // Periods of what a person does while nobody looks.
 const (

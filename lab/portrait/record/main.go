@@ -40,7 +40,7 @@ func recordAll(dir string) error {
 	var all errgroup.Group
 	all.SetLimit(2)
 	for person := range portrait.Faces {
-		for _, size := range portrait.Sizes {
+		for _, size := range portrait.Sizes() {
 			all.Go(func() error {
 				drawn := drawAll(person, size)
 				for _, codec := range []portrait.Codec{portrait.VP8, portrait.VP9} {
@@ -131,7 +131,7 @@ func options(codec portrait.Codec, size portrait.Size) []string {
 
 // quantizer grows with the size: the edges of a large picture need fewer bits for each pixel.
 func quantizer(size portrait.Size, small, middle, large int) string {
-	return strconv.Itoa([]int{small, middle, large}[slices.Index(portrait.Sizes, size)])
+	return strconv.Itoa([]int{small, middle, large}[slices.Index(portrait.Sizes(), size)])
 }
 
 func encode(size portrait.Size, pictures [][]byte, options ...string) (portrait.Clip, error) {

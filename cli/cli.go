@@ -129,6 +129,7 @@ func run(ctx context.Context, args []string, s streams) int {
 // usageError is one thing that a person has to give.
 type usageError struct{ text string }
 
+// Error is the sentence.
 func (e *usageError) Error() string { return e.text }
 
 func exitCode(err error) int {

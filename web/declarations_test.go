@@ -20,7 +20,6 @@ import (
 
 const library = "static/holdfast"
 
-//nolint:gochecknoglobals // a flag of the test binary
 var update = flag.Bool("update", false, "write the declarations of the library anew")
 
 // TestDeclarations: static/holdfast/types has what tsc reads out of the library's JSDoc. Whoever changes the library runs
@@ -36,7 +35,7 @@ func TestDeclarations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, text := range made {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil { //nolint:gosec // as the sources
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -205,6 +204,18 @@ func TestPackage(t *testing.T) {
 	}
 	for _, name := range []string{"types/index.d.ts", "index.js", "README.md", "LICENSE"} {
 		read(name)
+	}
+	minor := build.Version[:strings.LastIndex(build.Version, ".")]
+	for _, file := range []string{"README.md", "examples/vanilla/index.html"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`/holdfast/(\d+\.\d+)/index\.js`).FindAllStringSubmatch(string(content), -1) {
+			if found[1] != minor {
+				t.Errorf("%s names %s, and this is %s", file, found[0], minor)
+			}
+		}
 	}
 	if ours, err := os.ReadFile("../LICENSE"); err != nil || string(ours) != read("LICENSE") {
 		t.Errorf("the library's LICENSE is not that of the repository (%v)", err)

@@ -78,7 +78,7 @@ func TestTokenServers(t *testing.T) {
 func startTokens(t *testing.T, command []string) (address string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, command[0], append(command[1:], "127.0.0.1:0")...) //nolint:gosec // our own
+	server := exec.CommandContext(ctx, command[0], append(command[1:], "127.0.0.1:0")...)
 	server.Env = append(os.Environ(), "HOLDFAST_API_KEYS="+exampleKey+":"+exampleSecret+",other:"+exampleSecret, "ORIGIN=http://page.example")
 	out, err := server.StdoutPipe()
 	if err != nil {

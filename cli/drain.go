@@ -129,7 +129,8 @@ func (f *drainFollower) follow(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("no answer for %v about the drain of %s, which goes on: %w", followPatience, c.Node, err)
 		}
 		if done, err := f.judge(now); err != nil || done {
-			return fmt.Sprintf("%s is empty and has ended: %s moved in %s.", c.Node, f.moves(), f.took()), err
+			return fmt.Sprintf("%s is empty and has ended: %s moved in %s. If something starts it again, as a container's restart policy does, it takes rooms; with --keep it stays empty.",
+				c.Node, f.moves(), f.took()), err
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestDrainFollowsTheNodeToItsEnd(t *testing.T) {
 sfu-1: 2 rooms with 5 people left; blue stays: No headroom
 sfu-1: 1 room with 2 people left; signaling-2 did not say which rooms stay (past the deadline: by restarts)
 `
-	if code != exitDone || said != want || !strings.HasPrefix(out, "sfu-1 is empty and has ended: 2 rooms with 5 people moved in ") {
+	if code != exitDone || said != want || !strings.HasPrefix(out, "sfu-1 is empty and has ended: 2 rooms with 5 people moved in ") || !strings.Contains(out, "--keep") {
 		t.Errorf("exit code %d\n%s\n%s", code, out, said)
 	}
 	if d.asked[0] != `POST /api/v1/nodes/sfu-1/drain {"deadlineMs":30000,"keep":false}` || d.asked[1] != "GET /api/v1/nodes/sfu-1/drain?boot=b " {

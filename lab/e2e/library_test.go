@@ -26,7 +26,7 @@ func TestLibraryInFirefox(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	p := openFirefox(t, "the library", "about:blank")
-	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js", "permissions.test.js", "live.test.js", "frozen.test.js", "journey.test.js", "sealed-frame.test.js"} {
+	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js", "permissions.test.js", "live.test.js", "frozen.test.js", "journey.test.js", "sealed-frame.test.js", "refused.test.js"} {
 		t.Run(file, func(t *testing.T) {
 			p.visit(t, server.URL+"/tests/run.html?file="+file, "globalThis.results")
 			var results []struct{ Name, Error string }

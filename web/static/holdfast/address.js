@@ -9,8 +9,9 @@ import { CallError } from './errors.js';
 export function socketUrl(url) {
   let address;
   try {
-    if (url === '' || typeof url !== 'string' && !(url instanceof URL)) throw new TypeError('no address');
-    address = new URL(url, globalThis.location?.href);
+    const text = typeof url === 'string' ? url : /** @type {{href?: unknown} | null | undefined} */ (url)?.href; // A URL, perhaps of another frame.
+    if (typeof text !== 'string' || text === '') throw new TypeError('no address');
+    address = new URL(text, globalThis.location?.href);
   } catch (cause) {
     throw new CallError('bad_url', { cause });
   }

@@ -56,7 +56,7 @@ test('wrong arguments of a join are refused at once, and the call can be joined 
   const one = new Call({ WebSocket: nodes.WebSocket });
   cleanup(() => one.leave());
   const [url, token] = [location.origin, 't'];
-  for (const bad of [undefined, {}, { token }, { url: '', token }, { url: null, token }, { url: 'nope', token }, { url: 'ftp://x', token }, { url: `${url}/foo`, token }, { url: 'https://', token }]) {
+  for (const bad of [undefined, {}, { token }, { url: '', token }, { url: null, token }, { url: 'nope', token }, { url: { href: 5 }, token }, { url: 5, token }, { url: 'ftp://x', token }, { url: `${url}/foo`, token }, { url: 'https://', token }]) {
     equal(await why(one.join(bad)), 'bad_url', JSON.stringify(bad));
   }
   for (const bad of [undefined, '', ' ', null, 5, {}]) equal(await why(one.join({ url, token: bad })), 'bad_token', `token ${bad}`);
@@ -78,7 +78,7 @@ test('wrong arguments of a join are refused at once, and the call can be joined 
 });
 
 test('an address may have a prefix', async () => {
-  for (const [url, want] of [['https://host', 'wss://host/ws'], ['https://host/call/', 'wss://host/call/ws'], ['ws://host/call/ws', 'ws://host/call/ws'], [new URL('http://host:1/?a=1#b'), 'ws://host:1/ws?a=1']]) {
+  for (const [url, want] of [['https://host', 'wss://host/ws'], ['https://host/call/', 'wss://host/call/ws'], ['ws://host/call/ws', 'ws://host/call/ws'], [new URL('http://host:1/?a=1#b'), 'ws://host:1/ws?a=1'], [Object.assign(document.createElement('a'), { href: 'https://host/' }), 'wss://host/ws']]) {
     const asked = [];
     const one = new Call({ WebSocket: class {
       constructor(address) {

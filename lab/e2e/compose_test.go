@@ -283,6 +283,10 @@ func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment say
 		before = append(before, p.mustStats(t))
 	}
 	node := before[0].Node
+	// A verb finds the node of its own container, its port and its keys.
+	if said := c.compose("exec", "-T", "signaling-2", "/holdfast", "rooms"); !strings.Contains(said, "board") || !strings.Contains(said, node) || !strings.Contains(said, "Ada") {
+		t.Errorf("in the container the rooms are\n%s", said)
+	}
 	c.asInReadme("kill", node)
 	for i, p := range people {
 		if after := p.awaitsMove(t, before[i], "restart"); after.PcID != before[i].PcID || after.Node == node {

@@ -217,6 +217,40 @@ func TestWhoHasNotThePasswordHearsNothing(t *testing.T) {
 	})
 }
 
+// TestAnAnswerCountsOnlyFromWhereItWasAsked: somebody on the path could send the other node's checks and answers on from elsewhere.
+func TestAnAnswerCountsOnlyFromWhereItWasAsked(t *testing.T) {
+	onCable(t, func(t *testing.T, net *cable, a, b *mediaNode) {
+		atA, atB := join(a, b)
+		if err := atB.dial(atA); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := egress.UDP(netip.MustParseAddrPort("198.51.100.1:9"))
+		a.transport.receive(net.log(a.at)[0].b, elsewhere, time.Now())
+		if a.transport.at(elsewhere) != atA.conn {
+			t.Fatal("an authentic check does not tell what comes from its address, so the test would show nothing")
+		}
+		net.setCut(true)
+		done := make(chan error)
+		go func() { done <- atA.dial(atB) }()
+		synctest.Wait()
+		check := &stun.Message{Raw: net.log(b.at)[0].b}
+		if err := check.Decode(); err != nil {
+			t.Fatal(err)
+		}
+		answerFrom(t, a, check, atB.conn.Credentials().Password, elsewhere)
+		if to := atA.conn.selected.Load(); to != nil {
+			t.Errorf("media goes to %v, which was not asked", to)
+		}
+		answerFrom(t, a, check, atB.conn.Credentials().Password, b.at)
+		if to := atA.conn.selected.Load(); to == nil || *to != b.at {
+			t.Errorf("media goes to %v, want %v", to, b.at)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // answerFrom has a node read an answer to its check.
 func answerFrom(t *testing.T, n *mediaNode, check *stun.Message, password string, from egress.Address) {
 	t.Helper()
@@ -310,7 +344,7 @@ func TestAReplayedPacketIsHeardOnce(t *testing.T) {
 		atA.send(7, 12)
 		late := net.log(b.at)
 		net.setCut(false)
-		atA.send(7, 11+keyedReplay)
+		atA.send(7, 11+2048)
 		for _, p := range late {
 			b.socket.(*cableSocket).in <- p.datagram
 		}
@@ -352,6 +386,7 @@ func TestTheDeathOfAMediaNodeIsFound(t *testing.T) {
 		pass(keepEvery + 2*watchEvery)
 		states(Connected)
 		net.setCut(true)
+		a.transport.receive([]byte{alertRecord, 1, 2, 3}, b.at, time.Now()) // It means nothing without DTLS.
 		pass(deadAfter - keepEvery - watchEvery)
 		states(Disconnected)
 		pass(keepEvery + 2*watchEvery)
@@ -526,10 +561,6 @@ func TestAKeyedConnectionIsUDPAlone(t *testing.T) {
 	if w.strayed() != 1 {
 		t.Error("a check by UDP is not answered")
 	}
-	transport.receive([]byte{alertRecord, 1, 2, 3}, egress.UDP(at), time.Now())
-	if link.conn.Left() {
-		t.Error("a DTLS alert counts on a connection without DTLS")
-	}
 }
 
 // TestCloseEndsDial, and a closed connection cannot be dialled.
@@ -556,12 +587,13 @@ func TestCloseEndsDial(t *testing.T) {
 
 // TestAMediaNodeSendsManyStreams: 4,096 are heard, at a bounded cost, and one more ends the connection.
 func TestAMediaNodeSendsManyStreams(t *testing.T) {
+	const streams = 4096
 	onCable(t, func(t *testing.T, net *cable, a, b *mediaNode) {
 		atA, atB := join(a, b)
 		up(t, atA, atB)
 		synctest.Wait()
 		before := heap()
-		for i := range uint32(keyedStreams) {
+		for i := range uint32(streams) {
 			ssrc := 1000 + i
 			atA.send(ssrc, 1)
 			atA.report(ssrc)
@@ -574,17 +606,17 @@ func TestAMediaNodeSendsManyStreams(t *testing.T) {
 		net.log(b.at)
 		const most = 16 << 20
 		cost := heap() - before
-		t.Logf("%d streams and their reports cost both ends %d KiB", keyedStreams, cost>>10)
+		t.Logf("%d streams and their reports cost both ends %d KiB", streams, cost>>10)
 		if cost > most {
 			t.Errorf("the streams of a media node cost %d KiB, want %d at most", cost>>10, most>>10)
 		}
 		_, reports := atB.heard(1000)
-		if ssrcs := atB.got.heard(); ssrcs != keyedStreams || reports != keyedStreams || atB.got.state() != Connected {
-			t.Fatalf("%d streams and %d reports were heard, want %d; the connection is %v", ssrcs, reports, keyedStreams, atB.got.state())
+		if ssrcs := atB.got.heard(); ssrcs != streams || reports != streams || atB.got.state() != Connected {
+			t.Fatalf("%d streams and %d reports were heard, want %d; the connection is %v", ssrcs, reports, streams, atB.got.state())
 		}
 		atA.send(1, 1)
 		pass(2 * watchEvery)
-		if ssrcs := atB.got.heard(); ssrcs != keyedStreams || atB.got.state() != Failed {
+		if ssrcs := atB.got.heard(); ssrcs != streams || atB.got.state() != Failed {
 			t.Errorf("after one SSRC too many %d streams are heard, and the connection is %v", ssrcs, atB.got.state())
 		}
 	})

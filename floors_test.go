@@ -45,7 +45,7 @@ var floors = [][]string{
 	{"redisstore/storetest"},
 	{"cluster", "people/presence"},
 	{"sfu"},
-	{"sfu/connection"},
+	{"sfu/connection", "sfu/cascade"},
 	{"sfu/share", "sfu/sources"},
 	{"sfu/forward"},
 	{"sfu/forward/layerfilter"},
@@ -92,7 +92,7 @@ var technologies = []technology{
 	},
 	{
 		"github.com/pion",
-		[]string{"sfu", "sfu/connection", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
+		[]string{"sfu", "sfu/cascade", "sfu/connection", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "signaling/mediacheck", "lab/peer"},
 		[]string{"lab/attack", "lab/e2e", "sfu/offer", "sfu/forward/parse"},
 		"only the media node, the relay and what tries media sockets know Pion; lab/peer is a client that knows it as a browser would",
 	},

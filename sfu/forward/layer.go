@@ -160,6 +160,9 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 		if l.closed {
 			return
 		}
+		for _, tap := range l.taps {
+			tap.Report(ntp, rtp)
+		}
 		clock := l.room.members.clock(l.cfg.Peer)
 		theirs := rtptime.FromNTP(ntp)
 		if late, ok := clock.Observe(theirs, l.room.wall.At(arrived)); ok {

@@ -26,12 +26,44 @@ type RemoteState struct {
 	BitsPerSecond uint64
 }
 
-// Tap takes the packets of a layer to another node.
+// Tap takes the packets of a layer to another node. Its methods run on the room's loop, within a batch, and must not block or call the room.
 type Tap interface {
-	// Packet is given a whole RTP packet, as the publisher sent it, and its number, extended beyond 16 bits. It runs on the room's loop,
-	// must not block, and must not keep or change the packet.
+	// Packet is given a whole RTP packet, as the publisher sent it, and its number, extended beyond 16 bits. It must not keep or change
+	// the packet.
 	Packet(packet []byte, number uint32)
+	// Report is given the times of the publisher's sender reports.
+	Report(ntp uint64, rtp uint32)
+	// Repeat sends the packet again whose number ends in these bits.
+	Repeat(number uint16)
 }
+
+// Watcher hears of the layers whose publishers are at this node. Its methods run on the room's loop and must not block or call the room.
+type Watcher interface {
+	Added(l *Layer)
+	Dropped(l *Layer)
+}
+
+// Watch tells a watcher of all layers that there are, and of each change until Unwatch.
+func (r *Room) Watch(w Watcher) {
+	r.post(func() {
+		r.watchers = append(r.watchers, w)
+		for _, p := range r.members.publications {
+			for _, l := range p.layers {
+				if l.cfg.OnWanted == nil {
+					w.Added(l)
+				}
+			}
+		}
+	})
+}
+
+// Unwatch ends what Watch began.
+func (r *Room) Unwatch(w Watcher) {
+	r.post(func() { r.watchers = slices.DeleteFunc(r.watchers, func(other Watcher) bool { return other == w }) })
+}
+
+// Config is what the layer was made with.
+func (l *Layer) Config() LayerConfig { return l.cfg }
 
 // remoteLayer is what a remote layer has beside others.
 type remoteLayer struct {
@@ -89,6 +121,15 @@ func (l *Layer) Untap(tap Tap) {
 	l.room.post(func() {
 		l.taps = slices.DeleteFunc(l.taps, func(other Tap) bool { return other == tap })
 		l.noteWanted()
+	})
+}
+
+// Repeat has a tap send packets again. It does not block; a busy loop ignores it.
+func (l *Layer) Repeat(tap Tap, numbers []uint16) {
+	l.room.try(func() {
+		for _, number := range numbers {
+			tap.Repeat(number)
+		}
 	})
 }
 

@@ -68,6 +68,12 @@ func (k *wireLink) Packet(packet []byte, number uint32) {
 	}
 }
 
+// Report implements Tap.
+func (*wireLink) Report(uint64, uint32) {}
+
+// Repeat implements Tap.
+func (*wireLink) Repeat(uint16) {}
+
 func (k *wireLink) carry(ctx context.Context) {
 	for {
 		select {
@@ -280,6 +286,12 @@ func (k *keptTap) Packet(packet []byte, number uint32) {
 	defer k.mu.Unlock()
 	k.packets, k.numbers = append(k.packets, slices.Clone(packet)), append(k.numbers, number)
 }
+
+// Report implements Tap.
+func (*keptTap) Report(uint64, uint32) {}
+
+// Repeat implements Tap.
+func (*keptTap) Repeat(uint16) {}
 
 // TestATapGetsWhatThePublisherSent, although slots have patched the packets in the cache: numbers of pictures and frames, and the types of
 // redundant sound.

@@ -83,6 +83,8 @@ type Room struct {
 	backlog    backlog
 	shards     shards
 
+	watchers []Watcher
+
 	// handling is the layer whose packet is being handled, for catchPacket.
 	handling *Layer
 	// changed is what updateSubscribers has to look at.
@@ -333,6 +335,11 @@ func (r *Room) takeLayer(l *Layer) {
 	pub.kind = l.cfg.Kind
 	pub.layers = append(pub.layers, l)
 	r.changed.tables = true
+	if l.cfg.OnWanted == nil {
+		for _, w := range r.watchers {
+			w.Added(l)
+		}
+	}
 }
 
 func (r *Room) dropLayer(l *Layer) {
@@ -354,6 +361,11 @@ func (r *Room) dropLayer(l *Layer) {
 	}
 	l.slots = nil
 	l.unwant()
+	if l.cfg.OnWanted == nil && l.number != 0 {
+		for _, w := range r.watchers {
+			w.Dropped(l)
+		}
+	}
 	r.changed.tables = true
 	pub := r.members.sources[l.cfg.key()]
 	if pub == nil || !slices.Contains(pub.layers, l) {

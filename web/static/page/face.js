@@ -1,10 +1,19 @@
 // The initials and the colour that stand for a person without a picture. Pure.
 
+/** Missing in some older browsers, where a character that is made of several is shown by its first one. */
+const characters = Intl.Segmenter && new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
 /** @param {string} name */
 export function initials(name) {
   const words = name.trim().split(/\s+/).filter(Boolean);
   const letters = words.length > 1 ? [words[0], words[words.length - 1]] : words;
-  return letters.map((word) => [...word][0].toUpperCase()).join('');
+  return letters.map((word) => first(word).toUpperCase()).join('');
+}
+
+/** @param {string} word */
+function first(word) {
+  for (const { segment } of characters?.segment(word) ?? []) return segment;
+  return [...word][0];
 }
 
 /** The number of colours. It is a prime above an alphabet's length, so that names that differ in one letter or digit differ in colour. */

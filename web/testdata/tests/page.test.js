@@ -242,6 +242,7 @@ test('what the token forbids is not offered, and what failed does not look switc
 
 test('initials are of every writing', () => {
   equal(['Ada Lovelace', 'ada', '  Grace  B.  Hopper ', 'Åsa Öberg', '李 雷', '🦊 Fox', ''].map(initials), ['AL', 'A', 'GH', 'ÅÖ', '李雷', '🦊F', '']);
+  equal(['\u{1f468}\u200d\u{1f469}\u200d\u{1f467} Smith', 'A\u030asa', '\u092e\u0940\u200d\u0930'].map(initials), ['\u{1f468}\u200d\u{1f469}\u200d\u{1f467}S', 'A\u030a', '\u092e\u0940\u200d'], 'a character is made of several');
 });
 
 test('similar names have colours that differ', () => {

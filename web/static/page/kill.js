@@ -10,8 +10,11 @@ import { say } from './words.js';
 /** Nodes that this page killed. */
 const killed = new Set();
 
-/** @param {string} node */
-export const wasKilled = (node) => killed.has(node);
+/**
+ * Returns whether this page killed the node, once for each kill.
+ * @param {string} node
+ */
+export const wasKilled = (node) => killed.delete(node);
 
 /** @param {Call} call */
 export async function offerToKill(call) {

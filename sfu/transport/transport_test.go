@@ -325,37 +325,3 @@ func TestSilence(t *testing.T) {
 		t.Errorf("after an alert and %v of silence the connection is %v", goodbyeAfter, s)
 	}
 }
-
-// FuzzReceive: nothing that comes to the socket, from whom it may, does harm. Who it comes from is nobody, a client, or another media node.
-func FuzzReceive(f *testing.F) {
-	transport, w := newTransport(f)
-	c := newClient(f, transport, w, "alice")
-	node := egress.UDP(netip.MustParseAddrPort("198.51.100.2:7982"))
-	link, seeds := keyedFor(f, transport, w, node)
-	sources := []egress.Address{egress.UDP(netip.MustParseAddrPort("198.51.100.1:9")), c.from, node}
-	seeds = append(seeds, checkFor(f, c.conn.Credentials(), true),
-		[]byte{22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0},
-		[]byte{0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
-		[]byte{0x81, 200, 0, 1, 0, 0, 0, 1})
-	for _, seed := range seeds {
-		for from := range sources {
-			f.Add(seed, uint8(from))
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte, from uint8) {
-		c.conn.heardFrom(c.from, time.Now()) // Nobody shall take its silence for a fault.
-		link.conn.heardFrom(node, time.Now())
-		if len(b) > 0 {
-			transport.receive(b, sources[int(from)%len(sources)], time.Now())
-		}
-		if n := transport.panics.Count(); n > 0 {
-			t.Fatal("the reading of it panics")
-		}
-		if c.got.state() == Failed || link.got.state() == Failed {
-			t.Fatal("bytes that nobody authenticated ended a connection")
-		}
-		if transport.at(node) != link.conn {
-			t.Fatal("a media node has lost its address")
-		}
-	})
-}

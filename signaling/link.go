@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
-	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/translate"
@@ -239,15 +238,9 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.known.slots = e.Slots.GetSlots()
 		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
-		before := s.known.roster.Peer(s.who.Peer).GetModerator()
-		s.setRoster(replica.Of(e.Roster.GetPeers()))
-		s.socket.send(&wire.Roster{Roster: translate.Roster(e.Roster.GetPeers()), Epoch: epoch, Seq: event.GetSeq()})
-		s.followGrant(before)
+		s.rosterReplaced(e.Roster.GetPeers(), event.GetSeq())
 	case *control.PeerEvent_RosterChange:
-		before := s.known.roster.Peer(s.who.Peer).GetModerator()
-		s.setRoster(s.known.roster.Change(e.RosterChange))
-		s.socket.send(translate.RosterChange(e.RosterChange, epoch, event.GetSeq()))
-		s.followGrant(before)
+		s.rosterChangedByOne(e.RosterChange, event.GetSeq())
 	case *control.PeerEvent_RosterChanges:
 		s.rosterChanged(e.RosterChanges, event.GetSeq())
 	case *control.PeerEvent_Silenced:

@@ -44,6 +44,22 @@ func (s *session) rosterChanged(encoded []byte, seq uint64) {
 	}
 }
 
+// rosterReplaced and rosterChangedByOne are the words of an older media node, and of any to a client whom nobody sees.
+
+func (s *session) rosterReplaced(peers []*control.Peer, seq uint64) {
+	before := s.known.roster.Peer(s.who.Peer).GetModerator()
+	s.setRoster(replica.Of(peers))
+	s.socket.send(&wire.Roster{Roster: translate.Roster(peers), Epoch: s.pin.Fence.Epoch, Seq: seq})
+	s.followGrant(before)
+}
+
+func (s *session) rosterChangedByOne(change *control.RosterChange, seq uint64) {
+	before := s.known.roster.Peer(s.who.Peer).GetModerator()
+	s.setRoster(s.known.roster.Change(change))
+	s.socket.send(translate.RosterChange(change, s.pin.Fence.Epoch, seq))
+	s.followGrant(before)
+}
+
 // rosterFrames is what the frames of changes depend on.
 type rosterFrames struct {
 	epoch uint64

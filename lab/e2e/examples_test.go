@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,9 +29,7 @@ func TestExamples(t *testing.T) {
 	room, cluster := roomOn(t, "sfu-1", "examples"), strings.TrimSuffix(c.URL(), "/")
 	open := func(example, name string, more url.Values) *page {
 		q := url.Values{"server": {cluster}, "room": {room}, "name": {name}}
-		for key, values := range more {
-			q[key] = values
-		}
+		maps.Copy(q, more)
 		return openPage(t, name, pages+"/"+example+"/?"+q.Encode())
 	}
 	ada := open("vanilla", "Ada", nil)

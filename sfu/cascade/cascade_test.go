@@ -297,8 +297,13 @@ func (h *half) show(peer, of forward.PeerID, height int) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	limit := time.After(patience)
+	for !is() {
+		select {
+		case <-look.C:
+		case <-limit:
 			t.Fatalf("%s: never", what)
 		}
 	}

@@ -364,7 +364,7 @@ func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUn
 
 // bits returns the rate per second. It is assumed until it is measured.
 func (l *Layer) bits() uint64 {
-	if told := l.remote.state.BitsPerSecond; told > 0 && !(l.remote.wanted && l.rate.known) {
+	if told := l.remote.state.BitsPerSecond; told > 0 && (!l.remote.wanted || !l.rate.known) {
 		return told
 	}
 	if l.rate.known {

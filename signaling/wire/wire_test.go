@@ -325,16 +325,17 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestARequestIsATextOfATopLevelField(t *testing.T) {
+	tooLong := `{"type":"mute","request":"` + strings.Repeat("x", 65) + `"}`
 	for frame, want := range map[string]RequestID{
-		`{"type":"mute","request":"a"}`:                               "a",
-		`{"request":"a","type":"dance"}`:                              "a",
-		`{"type":"mute"}`:                                             "",
-		`{"type":"mute","request":7}`:                                 "",
-		`{"type":"mute","request":null}`:                              "",
-		`{"type":"message","body":{"request":"a"}}`:                   "",
-		`{"type":"mute","request":"` + strings.Repeat("x", 65) + `"}`: "",
-		`["request"]`: "",
-		`"request`:    "",
+		`{"type":"mute","request":"a"}`:             "a",
+		`{"request":"a","type":"dance"}`:            "a",
+		`{"type":"mute"}`:                           "",
+		`{"type":"mute","request":7}`:               "",
+		`{"type":"mute","request":null}`:            "",
+		`{"type":"message","body":{"request":"a"}}`: "",
+		tooLong:                                     "",
+		`["request"]`:                               "",
+		`"request`:                                  "",
 	} {
 		if got := RequestOf([]byte(frame)); got != want {
 			t.Errorf("the request of %s is %q, want %q", frame, got, want)

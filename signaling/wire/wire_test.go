@@ -333,9 +333,9 @@ func TestARequestIsATextOfATopLevelField(t *testing.T) {
 		`{"type":"mute","request":7}`:               "",
 		`{"type":"mute","request":null}`:            "",
 		`{"type":"message","body":{"request":"a"}}`: "",
-		tooLong:                                     "",
-		`["request"]`:                               "",
-		`"request`:                                  "",
+		tooLong:       "",
+		`["request"]`: "",
+		`"request`:    "",
 	} {
 		if got := RequestOf([]byte(frame)); got != want {
 			t.Errorf("the request of %s is %q, want %q", frame, got, want)

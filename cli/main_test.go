@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -83,15 +84,15 @@ func TestHealth(t *testing.T) {
 }
 
 func TestATokenIsWhatItWasAskedToBe(t *testing.T) {
-	_, out, _ := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token", "--identity", "ada", "--room", "blue", "--subscribe-only")
+	_, out, _ := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token", "--identity", "ada", "--room", "blue", "--subscribe-only", "--metadata", "seven", "--attribute", "team=blue", "--attribute", "seat=7")
 	keys, err := access.ParseKeyring(goodKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	grant, err := keys.Verify(strings.TrimSpace(out))
-	want := access.Grant{Identity: "ada", Name: "ada", Room: "blue", RoomJoin: true, CanSubscribe: true}
+	want := access.Grant{Identity: "ada", Name: "ada", Room: "blue", RoomJoin: true, CanSubscribe: true, Metadata: "seven", Attributes: map[string]string{"team": "blue", "seat": "7"}}
 	want.Key, want.Expires = grant.Key, grant.Expires
-	if err != nil || grant != want || grant.Key != "app" {
+	if err != nil || !reflect.DeepEqual(grant, want) || grant.Key != "app" {
 		t.Errorf("token %q grants %+v, %v; want %+v", out, grant, err, want)
 	}
 }
@@ -115,7 +116,7 @@ func TestATokensGrantsAreThoseOfItsFlags(t *testing.T) {
 		got, err := keys.Verify(strings.TrimSpace(out))
 		want.Identity, want.Name, want.RoomJoin, want.CanSubscribe = "ada", "ada", true, true
 		want.Key, want.Expires = got.Key, got.Expires
-		if err != nil || got != want {
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("token %s: exit %d %s grants %+v, %v; want %+v", flags, code, said, got, err, want)
 		}
 	}

@@ -29,19 +29,21 @@ type devStateFlag struct {
 type tokenCommand struct {
 	node.KeyringConfig
 	devStateFlag
-	Identity        string        `required:"" help:"Who it is, stable for the application."`
-	Room            string        `help:"The room it opens; any room when empty."`
-	DisplayName     string        `help:"What people see; the identity by default."`
-	Admin           bool          `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
-	Create          bool          `help:"Let it open rooms where the deployment demands roomCreate."`
-	SubscribeOnly   bool          `help:"Do not let it publish, nor chat."`
-	Source          []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share, screen_share_audio; everything when empty."`
-	Hidden          bool          `help:"The others do not see it; it neither publishes nor chats."`
-	Watch           bool          `help:"Let it be told who is online in the cluster."`
-	Message         bool          `help:"Let it send direct messages to anybody in the cluster; without it to people of its own room."`
-	MaxParticipants int           `help:"How many people the room holds, with --room; the others wait in line. 0: no cap."`
-	ExpectedSize    int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
-	TTL             time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
+	Identity        string            `required:"" help:"Who it is, stable for the application."`
+	Room            string            `help:"The room it opens; any room when empty."`
+	DisplayName     string            `help:"What people see; the identity by default."`
+	Metadata        string            `help:"A text of the application's, which everybody in the room gets."`
+	Attribute       map[string]string `placeholder:"NAME=TEXT" help:"Texts of the application's by name, likewise."`
+	Admin           bool              `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
+	Create          bool              `help:"Let it open rooms where the deployment demands roomCreate."`
+	SubscribeOnly   bool              `help:"Do not let it publish, nor chat."`
+	Source          []string          `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share, screen_share_audio; everything when empty."`
+	Hidden          bool              `help:"The others do not see it; it neither publishes nor chats."`
+	Watch           bool              `help:"Let it be told who is online in the cluster."`
+	Message         bool              `help:"Let it send direct messages to anybody in the cluster; without it to people of its own room."`
+	MaxParticipants int               `help:"How many people the room holds, with --room; the others wait in line. 0: no cap."`
+	ExpectedSize    int               `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
+	TTL             time.Duration     `name:"ttl" default:"6h" help:"How long it is good."`
 }
 
 func (c *tokenCommand) Run(ctx context.Context, s streams) error {
@@ -68,6 +70,7 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	if grant.Name == "" {
 		grant.Name = c.Identity
 	}
+	grant.Metadata, grant.Attributes = c.Metadata, c.Attribute
 	grant.MaxParticipants = c.MaxParticipants
 	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
 	grant.ClusterAdmin = grant.RoomList

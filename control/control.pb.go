@@ -921,7 +921,7 @@ type Peer struct {
 	Name             string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // shown to people
 	AudioMuted       bool                   `protobuf:"varint,4,opt,name=audio_muted,json=audioMuted,proto3" json:"audio_muted,omitempty"`
 	VideoMuted       bool                   `protobuf:"varint,5,opt,name=video_muted,json=videoMuted,proto3" json:"video_muted,omitempty"`
-	Metadata         string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                                              // the token's metadata, opaque
+	Metadata         string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                                              // the token's, opaque
 	ScreenShared     bool                   `protobuf:"varint,7,opt,name=screen_shared,json=screenShared,proto3" json:"screen_shared,omitempty"`                 // shows a screen now
 	Hidden           bool                   `protobuf:"varint,8,opt,name=hidden,proto3" json:"hidden,omitempty"`                                                 // the others are not told of this peer
 	HandRaisedUnixMs int64                  `protobuf:"varint,9,opt,name=hand_raised_unix_ms,json=handRaisedUnixMs,proto3" json:"hand_raised_unix_ms,omitempty"` // by the owner's clock, never the same for two; 0: not raised
@@ -930,7 +930,8 @@ type Peer struct {
 	ScreenAudio      bool                   `protobuf:"varint,12,opt,name=screen_audio,json=screenAudio,proto3" json:"screen_audio,omitempty"`                   // the screen is shared with its sound
 	// When the grant to run the room was last given or taken back, by the owner's clock; the latest
 	// counts. 0: never; moderator is what the token says.
-	GrantJudgedUnixMs int64 `protobuf:"varint,13,opt,name=grant_judged_unix_ms,json=grantJudgedUnixMs,proto3" json:"grant_judged_unix_ms,omitempty"`
+	GrantJudgedUnixMs int64             `protobuf:"varint,13,opt,name=grant_judged_unix_ms,json=grantJudgedUnixMs,proto3" json:"grant_judged_unix_ms,omitempty"`
+	Attributes        map[string]string `protobuf:"bytes,14,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // the token's, opaque
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1054,6 +1055,13 @@ func (x *Peer) GetGrantJudgedUnixMs() int64 {
 		return x.GrantJudgedUnixMs
 	}
 	return 0
+}
+
+func (x *Peer) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
 }
 
 // Offer is an SDP offer of the client. A fresh peer connection answers an offer
@@ -5517,7 +5525,7 @@ const file_control_proto_rawDesc = "" +
 	"\x14knows_roster_changes\x18\x12 \x01(\bR\x12knowsRosterChanges\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\x9e\x03\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xa8\x04\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -5534,7 +5542,13 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\rR\bsilenced\x12\x1c\n" +
 	"\tmoderator\x18\v \x01(\bR\tmoderator\x12!\n" +
 	"\fscreen_audio\x18\f \x01(\bR\vscreenAudio\x12/\n" +
-	"\x14grant_judged_unix_ms\x18\r \x01(\x03R\x11grantJudgedUnixMs\"\xe0\x01\n" +
+	"\x14grant_judged_unix_ms\x18\r \x01(\x03R\x11grantJudgedUnixMs\x12I\n" +
+	"\n" +
+	"attributes\x18\x0e \x03(\v2).holdfast.control.v1.Peer.AttributesEntryR\n" +
+	"attributes\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe0\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
@@ -5924,7 +5938,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -6000,6 +6014,7 @@ var file_control_proto_goTypes = []any{
 	(*RemoveReply)(nil),     // 71: holdfast.control.v1.RemoveReply
 	(*ModerateRequest)(nil), // 72: holdfast.control.v1.ModerateRequest
 	(*ModerateReply)(nil),   // 73: holdfast.control.v1.ModerateReply
+	nil,                     // 74: holdfast.control.v1.Peer.AttributesEntry
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -6020,96 +6035,97 @@ var file_control_proto_depIdxs = []int32{
 	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
 	9,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
 	9,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
-	13, // 18: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	31, // 19: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	12, // 20: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
-	1,  // 21: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	15, // 22: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 23: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 24: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	5,  // 25: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	25, // 26: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	28, // 27: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	29, // 28: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	30, // 29: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	32, // 30: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	34, // 31: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	35, // 32: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	37, // 33: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	39, // 34: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	46, // 35: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	48, // 36: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	40, // 37: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	45, // 38: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	27, // 39: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	41, // 40: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	42, // 41: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	43, // 42: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	47, // 43: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
-	26, // 44: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
-	9,  // 45: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	10, // 46: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	31, // 47: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 48: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 49: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	5,  // 50: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 51: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 52: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	31, // 53: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	33, // 54: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 55: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	10, // 56: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	10, // 57: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	10, // 58: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	35, // 59: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
-	38, // 60: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 61: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 62: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 63: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	44, // 64: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 65: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	6,  // 66: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	55, // 67: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 68: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	57, // 69: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	56, // 70: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
-	9,  // 71: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
-	58, // 72: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	59, // 73: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	60, // 74: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	61, // 75: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 76: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 77: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 78: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 79: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 80: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 81: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 82: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 83: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	51, // 84: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	53, // 85: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	62, // 86: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	64, // 87: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	70, // 88: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	72, // 89: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	66, // 90: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	68, // 91: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	49, // 92: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	24, // 93: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	52, // 94: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	54, // 95: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	63, // 96: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	65, // 97: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	71, // 98: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	73, // 99: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	67, // 100: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	69, // 101: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	50, // 102: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	93, // [93:103] is the sub-list for method output_type
-	83, // [83:93] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	83, // [83:83] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	74, // 18: holdfast.control.v1.Peer.attributes:type_name -> holdfast.control.v1.Peer.AttributesEntry
+	13, // 19: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	31, // 20: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	12, // 21: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
+	1,  // 22: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	15, // 23: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 24: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 25: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	5,  // 26: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	25, // 27: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	28, // 28: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	29, // 29: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	30, // 30: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	32, // 31: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	34, // 32: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	35, // 33: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	37, // 34: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	39, // 35: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	46, // 36: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	48, // 37: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	40, // 38: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	45, // 39: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	27, // 40: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	41, // 41: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	42, // 42: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	43, // 43: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	47, // 44: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	26, // 45: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
+	9,  // 46: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	10, // 47: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	31, // 48: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 49: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 50: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	5,  // 51: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 52: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 53: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	31, // 54: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	33, // 55: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 56: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	10, // 57: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	10, // 58: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	10, // 59: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	35, // 60: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
+	38, // 61: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 62: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 63: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 64: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	44, // 65: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 66: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	6,  // 67: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	55, // 68: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 69: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	57, // 70: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	56, // 71: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
+	9,  // 72: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
+	58, // 73: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	59, // 74: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	60, // 75: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	61, // 76: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 77: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 78: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 79: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 80: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 81: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 82: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 83: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 84: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	51, // 85: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	53, // 86: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	62, // 87: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	64, // 88: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	70, // 89: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	72, // 90: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	66, // 91: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	68, // 92: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	49, // 93: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	24, // 94: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	52, // 95: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	54, // 96: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	63, // 97: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	65, // 98: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	71, // 99: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	73, // 100: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	67, // 101: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	69, // 102: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	50, // 103: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	94, // [94:104] is the sub-list for method output_type
+	84, // [84:94] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	84, // [84:84] is the sub-list for extension extendee
+	0,  // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -6164,7 +6180,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,6 +1,8 @@
 package sfu
 
 import (
+	"maps"
+
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/sources"
@@ -15,7 +17,14 @@ const (
 
 func entryFits(p *control.Peer) bool {
 	return len(p.GetId()) <= maxNameBytes && len(p.GetIdentity()) <= maxNameBytes && len(p.GetName()) <= maxNameBytes &&
-		len(p.GetMetadata()) <= maxEntryBytes
+		len(p.GetMetadata())+attributeBytes(p) <= maxEntryBytes
+}
+
+func attributeBytes(p *control.Peer) (bytes int) {
+	for key, value := range p.GetAttributes() {
+		bytes += len(key) + len(value)
+	}
+	return bytes
 }
 
 // rosterCopy has only the fields that clients may be told.
@@ -24,7 +33,7 @@ func rosterCopy(entry *control.Peer) *control.Peer {
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),
 		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
 		ScreenAudio: entry.GetScreenAudio(), HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
-		GrantJudgedUnixMs: entry.GetGrantJudgedUnixMs(),
+		GrantJudgedUnixMs: entry.GetGrantJudgedUnixMs(), Metadata: entry.GetMetadata(), Attributes: entry.GetAttributes(),
 	}
 }
 
@@ -33,7 +42,7 @@ func sameEntry(a, b *control.Peer) bool {
 		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
 		a.GetScreenShared() == b.GetScreenShared() && a.GetScreenAudio() == b.GetScreenAudio() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
 		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator() &&
-		a.GetGrantJudgedUnixMs() == b.GetGrantJudgedUnixMs()
+		a.GetGrantJudgedUnixMs() == b.GetGrantJudgedUnixMs() && a.GetMetadata() == b.GetMetadata() && maps.Equal(a.GetAttributes(), b.GetAttributes())
 }
 
 // setMuted notes whether a source is muted, in an entry that nobody has yet.

@@ -19,13 +19,20 @@ func TestRosterFollowsWhoIsThere(t *testing.T) {
 	if got := rosterIDs(first.GetRoster()); got != "alice " {
 		t.Errorf("alice sees %q", got)
 	}
-	bob, second := s.attach("room", "bob", 1)
+	bob, second := s.attach("room", "bob", 1, func(a *control.Attach) {
+		a.Peer.Metadata, a.Peer.Attributes = "seven", map[string]string{"team": "blue"}
+	})
 	if got := rosterIDs(second.GetRoster()); got != "alice bob " {
 		t.Errorf("bob sees %q", got)
 	}
 	joined := alice.await("bob's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "bob" })
 	bob.send(&control.PeerMessage{Message: &control.PeerMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
 	muted := alice.await("bob's mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetAudioMuted() })
+	for _, told := range []*control.Peer{joined.GetRosterChange().GetJoined(), muted.GetRosterChange().GetUpdated()} {
+		if told.GetMetadata() != "seven" || told.GetAttributes()["team"] != "blue" {
+			t.Errorf("alice is told %v of bob", told)
+		}
+	}
 	if muted.GetSeq() != joined.GetSeq()+1 {
 		t.Errorf("roster events are numbered %d, %d", joined.GetSeq(), muted.GetSeq())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +110,7 @@ func TestACheckGrantsNoMoreThanItsAsker(t *testing.T) {
 			CanPublish: asking.CanPublish, Sources: asking.Sources, CanSubscribe: asking.CanSubscribe, Hidden: asking.Hidden,
 			Key: apiKey, Expires: got.Expires,
 		}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the check grants %+v, want %+v", name, got, want)
 		}
 	}

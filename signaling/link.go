@@ -33,7 +33,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	o := &sfulink.Opening{
 		Pin: p, Room: s.who.Room, Signaling: s.server.config.Node,
 		Peer: &control.Peer{
-			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name,
+			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata, Attributes: s.who.Attributes,
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen), ScreenAudio: s.known.shares(wire.SourceScreenAudio),

@@ -139,7 +139,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
 		Until: until.Unix(), Check: grant.Check,
-		Room: room, Peer: access.NewPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		Room: room, Peer: access.NewPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata, Attributes: grant.Attributes,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
 		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"time"
 
@@ -115,11 +116,13 @@ func samePeople(told, now []*control.Peer) bool {
 	if len(told) != len(now) {
 		return false
 	}
-	known := make(map[string]wire.Peer, len(told))
+	known := make(map[string]*control.Peer, len(told))
 	for _, p := range told {
-		known[p.GetId()] = translate.Peer(p)
+		known[p.GetId()] = p
 	}
-	return !slices.ContainsFunc(now, func(p *control.Peer) bool { return known[p.GetId()] != translate.Peer(p) })
+	return !slices.ContainsFunc(now, func(p *control.Peer) bool {
+		return known[p.GetId()] == nil || !reflect.DeepEqual(translate.Peer(known[p.GetId()]), translate.Peer(p))
+	})
 }
 
 func (s *session) repeat() {

@@ -3,6 +3,7 @@ package signaling
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,9 +79,15 @@ func TestWhoMayChangesItsName(t *testing.T) {
 	bob.say(&wire.Rename{Name: "Ada"})
 	bob.refusedWith("canUpdateOwnMetadata")
 	_ = bob.conn.CloseNow()
-	ada, joined := e.joinWith("ada", func(g *access.Grant) { g.CanRename = true })
+	ada, joined := e.joinWith("ada", func(g *access.Grant) {
+		g.CanRename, g.Metadata, g.Attributes = true, "seven", map[string]string{"team": "blue"}
+	})
 	if !joined.Permissions.Rename {
 		t.Error("who may change its name is not told")
+	}
+	own := joined.Roster[slices.IndexFunc(joined.Roster, func(p wire.Peer) bool { return p.Peer == joined.Peer })]
+	if own.Metadata != "seven" || own.Attributes["team"] != "blue" {
+		t.Errorf("the roster has %+v", own)
 	}
 	ada.say(&wire.Rename{Name: "\u200b"})
 	if fault := hear[*wire.Error](ada); fault.Code != wire.CodeBadMessage {
@@ -94,6 +101,9 @@ func TestWhoMayChangesItsName(t *testing.T) {
 	two.set(func() {
 		if got := two.attaches[0].GetPeer().GetName(); got != "Grace (self-chosen)" {
 			t.Errorf("the next node is told %q", got)
+		}
+		if got := two.attaches[0].GetPeer(); got.GetMetadata() != "seven" || got.GetAttributes()["team"] != "blue" {
+			t.Errorf("the next node is told %v", got)
 		}
 	})
 }

@@ -44,6 +44,8 @@ const (
 	maxRoomCharacters = 128
 	maxNameBytes      = 256
 	maxMetadataBytes  = 2 << 10
+	// maxAttributesBytes is for all keys and values together.
+	maxAttributesBytes = 2 << 10
 )
 
 // CheckRoom returns the room of a name, which is the name in its normal form.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,7 @@ func keysOf(t testing.TB, text string) *Keyring {
 func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	want := Everything("ada", "lobby")
 	want.Name, want.Metadata, want.CanSubscribe = "Ada", `{"seat":7}`, false
+	want.Attributes = map[string]string{"team": "blue", "seat": "7"}
 	want.RoomCreate, want.RoomList, want.ClusterAdmin, want.CanRename, want.Sources = true, true, true, true, Microphone|Screen
 	before := time.Now().Add(59 * time.Second) // a token's end has whole seconds
 	token, err := Mint(testKey, testSecret, want, time.Minute)
@@ -52,7 +54,7 @@ func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	if got.Key != testKey || got.Expires.Before(before) || got.Expires.After(before.Add(time.Minute)) {
 		t.Errorf("the token is of key %q and ends %v", got.Key, got.Expires)
 	}
-	if got = plain(got); err != nil || got != want {
+	if got = plain(got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -77,7 +79,7 @@ func TestVerifyReadsTokensOfOthers(t *testing.T) {
 	}
 	want := Everything("ada", "lobby")
 	want.Name, want.Sources = "Ada", Camera|ScreenAudio
-	if got, err := keyring(t).Verify(token); err != nil || plain(got) != want {
+	if got, err := keyring(t).Verify(token); err != nil || !reflect.DeepEqual(plain(got), want) {
 		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -124,13 +126,15 @@ func TestVerifyRefuses(t *testing.T) {
 		"without expiry":       {sign(jwt.SigningMethodHS256, secret, noExp), ErrUnfit},
 		"not yet":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"nbf": now.Add(leeway + time.Minute).Unix()})), ErrUnfit},
 		"huge metadata":        {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"metadata": strings.Repeat("m", maxMetadataBytes+1)})), ErrUnfit},
+		"huge attributes":      {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"attributes": map[string]string{"a": strings.Repeat("m", maxAttributesBytes)}})), ErrUnfit},
+		"attributes of lists":  {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"attributes": map[string][]string{"a": {"b"}}})), ErrUnfit},
 		"an escape":            {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\x1b[2J"})), ErrUnfit},
 		"another direction":    {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\u202eeve"})), ErrUnfit},
 		"nothing to see":       {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\u200b"})), ErrUnfit},
 		"a line break":         {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\nlevel=ERROR"})), ErrUnfit},
 		"expired and forged":   {sign(jwt.SigningMethodHS256, []byte("wrong"), with(jwt.MapClaims{"exp": 1})), ErrForged},
 	} {
-		if g, err := keyring(t).Verify(tc.token); !errors.Is(err, tc.want) || g != (Grant{}) {
+		if g, err := keyring(t).Verify(tc.token); !errors.Is(err, tc.want) || !reflect.DeepEqual(g, Grant{}) {
 			t.Errorf("%s: Verify = %+v, %v, want %v", name, g, err, tc.want)
 		}
 	}
@@ -278,7 +282,7 @@ func TestResumeTokensLiveForADay(t *testing.T) {
 		<-time.After(ResumeLife - time.Second) // in the bubble's time
 		got, err := other.Open(token)
 		want.Expires, want.Mark = got.Expires, other.Mark(testKey)
-		if err != nil || got != want {
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("Open = %+v, %v, want %+v", got, err, want)
 		}
 		<-time.After(3 * time.Second)
@@ -345,7 +349,7 @@ func TestTheLongestSessionFitsItsToken(t *testing.T) {
 	want := Session{
 		Key: long, Mark: r.Mark(long), Until: time.Now().Add(time.Hour).Unix(), Began: 1 << 52,
 		Room: ring.RoomID(strings.Repeat("😀", maxRoomCharacters)), Peer: "p-1", Identity: strings.Repeat("<", MaxIdentityBytes),
-		Name: strings.Repeat("&", maxNameBytes), Metadata: strings.Repeat("\x01", maxMetadataBytes), CanPublish: true, CanSubscribe: true, Epoch: 1 << 52,
+		Name: strings.Repeat("&", maxNameBytes), Metadata: strings.Repeat("\x01", maxMetadataBytes), Attributes: map[string]string{"a": strings.Repeat("\x01", maxAttributesBytes-1)}, CanPublish: true, CanSubscribe: true, Epoch: 1 << 52,
 	}
 	token, err := r.Seal(want)
 	if err != nil {
@@ -353,7 +357,7 @@ func TestTheLongestSessionFitsItsToken(t *testing.T) {
 	}
 	got, err := r.Open(token)
 	got.Expires = 0
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("a token of %d bytes: %v", len(token), err)
 	}
 }

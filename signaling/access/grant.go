@@ -13,10 +13,12 @@ import (
 type Grant struct {
 	Identity string
 	// Name is for people to read.
-	Name     string
-	Metadata string
-	Key      string
-	Expires  time.Time
+	Name string
+	// Metadata and Attributes are the application's. Everybody in the room is told of them.
+	Metadata   string
+	Attributes map[string]string
+	Key        string
+	Expires    time.Time
 
 	Room     ring.RoomID
 	RoomJoin bool

@@ -22,7 +22,7 @@ const resumeLabel = "holdfast resume hmac v2"
 const WithdrawnResume = "hfr0.withdrawn.0"
 
 // maxResumeBytes is enough for the longest fields, at six bytes a character.
-const maxResumeBytes = 32 << 10
+const maxResumeBytes = 48 << 10
 
 // ResumeLife bounds one resume token.
 const ResumeLife = 24 * time.Hour
@@ -37,12 +37,14 @@ type Session struct {
 	// Began is in Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
-	Room       ring.RoomID `json:"room"`
-	Peer       string      `json:"peer"`
-	Identity   string      `json:"identity"`
-	Name       string      `json:"name,omitempty"`
-	Metadata   string      `json:"metadata,omitempty"`
-	CanPublish bool        `json:"pub,omitempty"`
+	Room     ring.RoomID `json:"room"`
+	Peer     string      `json:"peer"`
+	Identity string      `json:"identity"`
+	Name     string      `json:"name,omitempty"`
+	Metadata string      `json:"metadata,omitempty"`
+	// Attributes are as in Grant.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	CanPublish bool              `json:"pub,omitempty"`
 	// Sources has the meaning of Grant.Sources.
 	Sources      Sources `json:"src,omitempty"`
 	CanSubscribe bool    `json:"sub,omitempty"`

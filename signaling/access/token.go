@@ -65,7 +65,9 @@ type claims struct {
 
 	Name     string `json:"name,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
-	Video    *video `json:"video,omitempty"`
+	// Attributes are LiveKit's, too.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Video      *video            `json:"video,omitempty"`
 }
 
 // Mint makes an access token for ttl.
@@ -76,7 +78,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 			Issuer: key, Subject: g.Identity,
 			NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
 		},
-		Name: g.Name, Metadata: g.Metadata,
+		Name: g.Name, Metadata: g.Metadata, Attributes: g.Attributes,
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
@@ -159,6 +161,13 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
+	attributes := 0
+	for key, value := range c.Attributes {
+		attributes += len(key) + len(value)
+	}
+	if attributes > maxAttributesBytes {
+		return Grant{}, fmt.Errorf("%w: its attributes have %d bytes, and at most %d are carried", ErrUnfit, attributes, maxAttributesBytes)
+	}
 	identity, err := normal(c.Subject)
 	if err != nil {
 		return Grant{}, fmt.Errorf("%w: its identity (sub) contains %w", ErrUnfit, err)
@@ -166,7 +175,7 @@ func (c *claims) grant() (Grant, error) {
 	if identity == "" && c.Subject != "" {
 		return Grant{}, fmt.Errorf("%w: nothing can be seen of its identity (sub)", ErrUnfit)
 	}
-	g := Grant{Identity: identity, Name: c.Name, Metadata: c.Metadata, Key: c.Issuer, Expires: c.ExpiresAt.Time}
+	g := Grant{Identity: identity, Name: c.Name, Metadata: c.Metadata, Attributes: c.Attributes, Key: c.Issuer, Expires: c.ExpiresAt.Time}
 	if c.Video != nil {
 		if err := c.Video.read(&g); err != nil {
 			return Grant{}, err

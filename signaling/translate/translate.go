@@ -16,7 +16,7 @@ func Peer(p *control.Peer) wire.Peer {
 	return wire.Peer{
 		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
 		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(), ScreenAudio: p.GetScreenAudio(),
-		HandRaised: p.GetHandRaisedUnixMs(), Moderator: p.GetModerator(),
+		HandRaised: p.GetHandRaisedUnixMs(), Moderator: p.GetModerator(), Metadata: p.GetMetadata(), Attributes: p.GetAttributes(),
 	}
 }
 

@@ -98,6 +98,9 @@ type Peer struct {
 	// HandRaised is in Unix milliseconds.
 	HandRaised int64 `json:"handRaised,omitempty"`
 	Moderator  bool  `json:"moderator,omitempty"`
+	// Metadata and Attributes are those of the token.
+	Metadata   string            `json:"metadata,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
 // Slot says what a receiving m-line shows.

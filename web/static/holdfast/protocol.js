@@ -7,7 +7,7 @@ export const VERSION = 1;
 /** @typedef {'microphone' | 'camera' | 'screen' | 'screen-audio'} Source */
 /** @typedef {'audio' | 'video'} Kind */
 
-/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean}} RosterEntry */
+/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean, metadata?: string, attributes?: Record<string, string>}} RosterEntry metadata and attributes are the token's */
 /**
  * A slot is empty when its peer is. Nothing is sent in a paused slot, because the path cannot carry its stream now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot

@@ -8,6 +8,9 @@ export const SUBPROTOCOL: "holdfast.v1";
 export const VERSION: 1;
 export type Source = 'microphone' | 'camera' | 'screen' | 'screen-audio';
 export type Kind = 'audio' | 'video';
+/**
+ * metadata and attributes are the token's
+ */
 export type RosterEntry = {
     peer: string;
     identity: string;
@@ -18,6 +21,8 @@ export type RosterEntry = {
     screenAudio?: boolean;
     handRaised?: number;
     moderator?: boolean;
+    metadata?: string;
+    attributes?: Record<string, string>;
 };
 /**
  * A slot is empty when its peer is. Nothing is sent in a paused slot, because the path cannot carry its stream now.

@@ -15,6 +15,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/internal/traces"
+	"github.com/holdfast-rtc/holdfast/internal/webhook"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/sfu"
 	"github.com/holdfast-rtc/holdfast/signaling"
@@ -36,6 +38,8 @@ func registered() []metrics.Metric {
 	clients.NewFailover(func() int { return 0 })
 	(*signaling.Server)(nil).Measure(clients, nil)
 	measureCluster(clients, noView, noEvents)
+	(*webhook.Sender)(nil).Measure(clients)
+	(*traces.Tracer)(nil).Measure(clients)
 	all := append(media.Metrics(), clients.Metrics()...)
 	slices.SortFunc(all, func(a, b metrics.Metric) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(all, func(a, b metrics.Metric) bool { return a.Name == b.Name })

@@ -232,6 +232,7 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	n.server = control.NewServer(plan.key, guard, n.log)
 	n.traces, err = c.tracer(0, self, guard, n.log)
 	n.server.Trace(n.traces)
+	n.traces.Measure(n.metrics)
 	return err
 }
 

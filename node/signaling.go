@@ -261,6 +261,8 @@ func (n *signalingNode) moving(c *SignalingConfig, plan signalingPlan, guard *pa
 func (n *signalingNode) measure() {
 	n.server.Measure(n.metrics, n.turn.counters())
 	measureCluster(n.metrics, n.cluster.View, n.events.Lost)
+	n.webhooks.Measure(n.metrics)
+	n.traces.Measure(n.metrics)
 }
 
 // controlAddress has the host of the HTTP address unless one is given: it is the same machine.

@@ -30,6 +30,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
@@ -159,6 +160,20 @@ func (t *Tracer) Counters() Counters {
 		return Counters{}
 	}
 	return t.queue.counters()
+}
+
+// Measure has Prometheus read the counters. Those of a nil Tracer are zero.
+func (t *Tracer) Measure(r *metrics.Registry) {
+	metrics.Read(
+		r, t.Counters,
+		metrics.Reading[Counters]{
+			Name: "trace_spans_total", Help: "Spans of traces, by result: exported (the collector took it), dropped (it did not fit into the queue, or the collector refused it again and again).", Counter: true, Label: "result",
+			Values: func(c Counters) map[string]float64 {
+				return map[string]float64{"exported": float64(c.Sent), "dropped": float64(c.Dropped)}
+			},
+		},
+		metrics.Reading[Counters]{Name: "trace_spans_waiting", Help: "Spans that wait for the collector.", Value: func(c Counters) float64 { return float64(c.Waiting) }},
+	)
 }
 
 type tracerKey struct{}

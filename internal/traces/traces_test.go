@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -87,6 +90,13 @@ func TestOneTreeOfTwoProcesses(t *testing.T) {
 	}
 	if now := media.Counters(); now.Sent != 3 || now.Dropped != 0 || now.Waiting != 0 {
 		t.Errorf("%+v", now)
+	}
+	r := metrics.New("sfu", "sfu-1", panics.New(), quiet())
+	media.Measure(r)
+	answer := httptest.NewRecorder()
+	r.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if page := answer.Body.String(); !strings.Contains(page, `holdfast_trace_spans_total{result="exported"} 3`) || !strings.Contains(page, `holdfast_trace_spans_total{result="dropped"} 0`) {
+		t.Errorf("Prometheus reads\n%s", page)
 	}
 }
 

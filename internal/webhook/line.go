@@ -34,6 +34,8 @@ type turn struct {
 	again bool
 	retry backoff.Backoff
 	at    time.Time
+	// left is how many facts were read and not delivered at the last try.
+	left int
 }
 
 type turnState int
@@ -108,19 +110,29 @@ func (l *line) done(room ring.RoomID, o outcome, now time.Time) {
 	l.busy--
 	t := l.rooms[room]
 	if o.asked {
-		l.failing = o.err != nil
+		l.failing, t.left = o.err != nil, o.left
 	}
 	switch {
 	case o.err != nil:
 		t.state, t.at = turnWaits, now.Add(backoff.Jitter(t.retry.Next()))
 	case o.more || t.again:
 		t.retry.Reset()
-		t.state, t.again = turnReady, false
+		t.state, t.again, t.left = turnReady, false, 0
 		l.ready = append(l.ready, room)
 	default:
 		delete(l.rooms, room)
 	}
 	l.poke()
+}
+
+// waiting counts the facts that the receiver was told of in vain, and those read behind them.
+func (l *line) waiting() (facts int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.rooms {
+		facts += t.left
+	}
+	return facts
 }
 
 // turned reports whether the receiver has begun or ceased to fail since the last call that said so.

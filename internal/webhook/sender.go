@@ -132,6 +132,8 @@ type Sender struct {
 	log    *slog.Logger
 	client *http.Client
 	lines  []*line
+	// leads says that a term is under way.
+	leads atomic.Bool
 
 	counters Counters
 }
@@ -185,6 +187,8 @@ func (s *Sender) term(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer end()
+	s.leads.Store(true)
+	defer s.leads.Store(false)
 	s.log.Info("webhooks are sent by this node", "receivers", len(s.lines))
 	for _, l := range s.lines {
 		work.Go(func() {
@@ -272,6 +276,8 @@ type outcome struct {
 	more bool
 	// asked says that the receiver was asked.
 	asked bool
+	// left is how many of the facts that were read the receiver has not accepted.
+	left int
 }
 
 // tell sends what waits in a room, in order, until one fails.
@@ -302,7 +308,7 @@ func (s *Sender) tell(ctx context.Context, l *line, room ring.RoomID) outcome {
 				return outcome{}
 			case f.age(time.Now()) < s.cfg.GiveUpAfter:
 				s.counters.Failed.Add(1)
-				return outcome{err: err, asked: true}
+				return outcome{err: err, asked: true, left: len(facts) - i}
 			default:
 				s.counters.Failed.Add(1)
 				lost, why = lost+1, err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -223,6 +224,9 @@ func TestGivenUp(t *testing.T) {
 	s, _ := start(t, quick(r.URL), store)
 	until(t, "the others are heard", func() bool { return slices.Equal(r.of("hall"), []string{"PA_1", "PA_3", "PA_4"}) })
 	until(t, "one is counted", func() bool { return s.Counters().GivenUp.Load() == 1 })
+	if page := scraped(s); !strings.Contains(page, `holdfast_webhooks_total{result="given_up"} 1`) || !strings.Contains(page, `holdfast_webhooks_total{result="failed"} 1`) {
+		t.Errorf("Prometheus reads\n%s", page)
+	}
 }
 
 // A young fact is not given up, and nothing overtakes it in its room; other rooms go on.
@@ -239,11 +243,24 @@ func TestARefusedFactHoldsItsRoomOnly(t *testing.T) {
 	s, _ := start(t, quick(r.URL), store)
 	until(t, "the other room is told", func() bool { return slices.Equal(r.of("cellar"), ordered(3)) })
 	until(t, "the fact is tried again", func() bool { return s.Counters().Failed.Load() > 3 })
+	if page := scraped(s); !strings.Contains(page, `holdfast_webhooks_total{result="sent"} 4`) || !strings.Contains(page, "holdfast_webhooks_waiting 2") {
+		t.Errorf("while two facts wait, Prometheus reads\n%s", page)
+	}
 	if got := r.of("hall"); !slices.Equal(got, ordered(1)) {
 		t.Errorf("hall: %v", got)
 	}
 	r.set(nil)
 	until(t, "the room goes on", func() bool { return slices.Equal(r.of("hall"), ordered(3)) })
+	until(t, "nothing waits", func() bool { return strings.Contains(scraped(s), "holdfast_webhooks_waiting 0") })
+}
+
+// scraped is what Prometheus reads of a sender.
+func scraped(s *Sender) string {
+	r := metrics.New("signaling", "signaling-1", panics.New(), slog.New(slog.DiscardHandler))
+	s.Measure(r)
+	answer := httptest.NewRecorder()
+	r.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return answer.Body.String()
 }
 
 // Of two senders one sends, and the other goes on when it ends.

@@ -128,13 +128,14 @@ func TestExpectedPeersDoNotFlicker(t *testing.T) {
 // TestARosterThatIsKnownIsNotToldAgain spares each of a large room's people the roster of all.
 func TestARosterThatIsKnownIsNotToldAgain(t *testing.T) {
 	s := newStage(t, "one")
-	people := []*control.Peer{{Id: "alice", Identity: "alice", Name: "alice"}, {Id: "bob", Identity: "bob", Name: "bob"}}
+	attributes := map[string]string{"team": "blue", "seat": "7", "role": "host"}
+	people := []*control.Peer{{Id: "alice", Identity: "alice", Name: "alice"}, {Id: "bob", Identity: "bob", Name: "bob", Metadata: "seven", Attributes: attributes}}
 	knowing := func(a *control.Attach) { a.KnownRoster = control.RosterDigest(people) }
 	_, first := s.attach("room", "alice", 1, knowing)
 	if first.GetRosterKnown() || rosterIDs(first.GetRoster()) != "alice " {
 		t.Errorf("alice, who knew of bob, was told %v", first)
 	}
-	bob, second := s.attach("room", "bob", 1, knowing, func(a *control.Attach) { a.Peer.Metadata = "for nobody" })
+	bob, second := s.attach("room", "bob", 1, knowing, func(a *control.Attach) { a.Peer.Metadata, a.Peer.Attributes = "seven", attributes })
 	if !second.GetRosterKnown() || len(second.GetRoster()) > 0 {
 		t.Errorf("bob, who knew the roster, was told %v", second)
 	}

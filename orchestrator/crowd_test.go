@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -322,7 +323,10 @@ func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
 		view.Nodes[id] = node
 	}
 	store := testkit.NewMemoryStore()
-	signaling := New(store, fixed(view), &addresses{}, patient(), quiet)
+	recorder, facts := testkit.Recorded(t)
+	cfg := patient()
+	cfg.Events = recorder
+	signaling := New(store, fixed(view), &addresses{}, cfg, quiet)
 	running := headroom.Expect(50)
 	running.Running, running.Measured, running.Sent = true, true, headroom.Egress{BitsPerSecond: 100_000_000, PacketsPerSecond: 12_000}
 	fresh := running
@@ -330,6 +334,9 @@ func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
 	noHeadroom := new(NoHeadroomError)
 	if _, err := signaling.Place(t.Context(), "new", fresh); !errors.As(err, &noHeadroom) {
 		t.Errorf("a new room: %v", err)
+	}
+	if got := facts(); len(got) != 1 || got[0].Kind != events.LimitReached || got[0].Sentence() != "the cluster reached a limit ("+noHeadroom.Error()+")" {
+		t.Errorf("recorded: %+v", got)
 	}
 	drains := pinAt("a", 1, 5000, 1)
 	store.Put("drains", drains.Encode())

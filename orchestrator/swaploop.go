@@ -149,7 +149,10 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	case made.asked == 0 && made.refused == 0:
 		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrNoNodes)
 	default:
-		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, &NoHeadroomError{Need: need, Best: made.best})
+		full := &NoHeadroomError{Need: need, Best: made.best}
+		// Without a node or a room in it, the event is the whole cluster's, and kept once for all signaling nodes.
+		o.cfg.Events.Reached(events.Event{Cause: full.Error(), About: "headroom"})
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, full)
 	}
 }
 

@@ -3,6 +3,7 @@ package sfu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -171,10 +172,27 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if n.drain != nil {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_DRAINING, now)
 	}
-	if len(n.rooms) >= n.cfg.Limits.Rooms || !n.takes(a, now) {
+	if len(n.rooms) >= n.cfg.Limits.Rooms {
+		n.reached("", limitRooms, fmt.Sprintf("%d rooms", len(n.rooms)))
+		return n.refuseOpening(a, control.Refusal_REFUSAL_NO_HEADROOM, now)
+	}
+	if !n.takes(a, now) {
+		n.reached("", limitHeadroom, fmt.Sprintf("no headroom for a room of %d that costs %v", a.people(), a.cost()))
 		return n.refuseOpening(a, control.Refusal_REFUSAL_NO_HEADROOM, now)
 	}
 	return nil
+}
+
+// The limits of a media node, as events name them.
+const (
+	limitPeople   = "people"
+	limitRooms    = "rooms"
+	limitHeadroom = "headroom"
+)
+
+// reached records that a limit of this node, or of one of its rooms, was reached.
+func (n *Node) reached(room ring.RoomID, limit, cause string) {
+	n.cfg.Events.Reached(events.Event{Node: n.cfg.Node, Room: room, Cause: cause, About: limit})
 }
 
 // refuseOpening remembers the refusal. It needs mu.

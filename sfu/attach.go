@@ -3,6 +3,7 @@ package sfu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -206,7 +207,11 @@ func (r *room) fits(a attachment) bool {
 	id, most := forward.PeerID(a.entry.GetId()), r.node.cfg.Limits.PeersPerRoom
 	_, expected := r.peers[id]
 	comesAlong := a.request.GetKnownRoster() != 0 && !r.left[id] && time.Since(r.load.opened) < r.node.cfg.Grace
-	return expected || comesAlong || len(r.peers) < most || len(r.peers) == most && r.vacate()
+	if expected || comesAlong || len(r.peers) < most {
+		return true
+	}
+	r.node.reached(r.id, limitPeople, fmt.Sprintf("%d people, --room-people", most))
+	return len(r.peers) == most && r.vacate()
 }
 
 // vacate gives the place of an absent peer away, if there is one.

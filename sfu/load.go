@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -349,6 +350,10 @@ func (n *Node) measure(now time.Time) {
 	n.measured = n.socketed.observe(headroom.Egress{BitsPerSecond: sent.Bytes * 8, PacketsPerSecond: sent.Packets}, now)
 	for i, r := range rooms {
 		r.load.measured, r.load.connectedThroughout = rates[i], r.load.meter.covered
+	}
+	// Signaling nodes do not ask a full node, so it refuses nobody by whom its limit could be noticed.
+	if egress := n.egressNow(now); !headroom.Takes(egress, headroom.Expect(headroom.DefaultPeople).Cost(), n.ceiling()) {
+		n.reached("", limitHeadroom, fmt.Sprintf("no headroom for another room: egress %v, ceiling %v", egress, n.ceiling()))
 	}
 }
 

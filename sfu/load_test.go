@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -119,12 +122,20 @@ func TestARoomIsChargedWhatItSends(t *testing.T) {
 
 // A room that reserves nothing is judged by its cost all the same.
 func TestAnUnreservedRoomIsJudgedAndNotCharged(t *testing.T) {
-	s := newStage(t, "one", func(c *Config) { c.CeilingBitsPerSecond = 2 * headroom.Expect(2).Cost().BitsPerSecond })
+	recorder, facts := testkit.Recorded(t)
+	s := newStage(t, "one", func(c *Config) {
+		c.CeilingBitsPerSecond, c.Events = 2*headroom.Expect(2).Cost().BitsPerSecond, recorder
+	})
 	s.attach("free", "mallory", 1, func(a *control.Attach) { a.ExpectedSize, a.Unreserved = 2, true })
 	if got := s.node.Load(); got.EgressBitsPerSecond != 0 || got.Rooms != 1 {
 		t.Errorf("it is charged: %+v", got)
 	}
 	s.attach("honest", "ada", 1, func(a *control.Attach) { a.ExpectedSize = 2 })
+	eventually(t, "an event of the headroom, though nobody was refused", func() bool {
+		return slices.ContainsFunc(facts(), func(e events.Event) bool {
+			return e.Kind == events.LimitReached && e.About == limitHeadroom && e.Room == ""
+		})
+	})
 	big := s.attachMessage(s.pin(s.epoch), "big", "mallory", 1)
 	big.GetAttach().ExpectedSize, big.GetAttach().Unreserved = 30, true
 	if got := s.refusal(big); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {

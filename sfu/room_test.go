@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -272,7 +275,9 @@ func TestOutrankHandsTheRoomOver(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	recorder, facts := testkit.Recorded(t)
 	s := newStage(t, "one", func(c *Config) {
+		c.Events = recorder
 		c.Limits.PeersPerRoom = 2
 		c.CeilingBitsPerSecond = 4 * headroom.Expect(2).Cost().BitsPerSecond
 		c.CeilingPacketsPerSecond = 1 << 40
@@ -295,6 +300,16 @@ func TestRefusals(t *testing.T) {
 	small.GetAttach().ExpectedSize = 2
 	if got := s.refusal(small); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
 		t.Errorf("a refusal is not final for its epoch: %v", got)
+	}
+	var reached []string
+	for _, e := range facts() {
+		if e.Kind == events.LimitReached {
+			reached = append(reached, string(e.Room)+"@"+string(e.Node)+" "+e.About)
+		}
+	}
+	slices.Sort(reached)
+	if got := strings.Join(reached, ", "); got != "@one headroom, room@one people" {
+		t.Errorf("the limits that were reached: %s", got)
 	}
 	s.node.StartDrain(Drain{})
 	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "third", "carol", 1)); got.GetCode() != control.Refusal_REFUSAL_DRAINING {

@@ -51,7 +51,7 @@ func (s *session) obey(ctx context.Context, next inbound) error {
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
-		if !s.offers.Allow() || s.server.limits.Offer(*s.counted) != nil {
+		if !s.offers.Allow() || s.tellQuota(s.server.limits.Offer(*s.counted)) != nil {
 			fault := reply.Of(errManyOffers)
 			s.socket.send(&wire.OfferRejected{ID: m.ID, Code: fault.Code, Message: fault.Message, Epoch: s.pin.Fence.Epoch})
 			break

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/failpoint"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/people/waitlist"
@@ -85,7 +87,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return limits.ErrTooOften
 	}
 	by := s.person()
-	if err := s.server.limits.Join(by); err != nil {
+	if err := s.tellQuota(s.server.limits.Join(by)); err != nil {
 		return err
 	}
 	s.counted = &by
@@ -146,12 +148,22 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 
 // arriveCounted charges rooms with nobody else to their quota. Beyond it only rooms that the store knows are joined.
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
-	spent := s.server.limits.OpenRoom(*s.counted)
+	spent := s.tellQuota(s.server.limits.OpenRoom(*s.counted))
 	link, err := s.arrive(ctx, spent)
 	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetResumed()) {
 		s.server.limits.ReturnRoom(*s.counted)
 	}
 	return link, err
+}
+
+// tellQuota records that a quota of this node is spent, if that is what err says, and returns err. The event does not say whose it is.
+func (s *session) tellQuota(err error) error {
+	if spent, ok := errors.AsType[*limits.QuotaError](err); ok {
+		s.server.parts.Recorder.Reached(events.Event{
+			Node: s.server.config.Node, Role: string(cluster.RoleSignaling), Cause: spent.Error(), About: spent.What + " of " + spent.Whose,
+		})
+	}
+	return err
 }
 
 func (s *session) greet(resumed bool) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -98,6 +99,8 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.keys = keys
+			recorder, facts := testkit.Recorded(t)
+			r.prepare = func(s *Server) { s.parts.Recorder = recorder }
 			n := r.node("sfu-1")
 			e := r.signalingNode(func(c *Config) {
 				c.Limits.Quotas, c.TrustedProxies = tc.quotas, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -118,6 +121,10 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 			c, token := tc.other(r, e, "room-5")
 			c.say(&wire.Join{Token: token})
 			hear[*wire.Joined](c)
+			want := string(e.config.Node) + " reached a limit (too many joins of this " + name + ")"
+			if got := facts(); len(got) != 1 || got[0].Kind != events.LimitReached || got[0].Sentence() != want {
+				t.Errorf("recorded: %+v, want %q", got, want)
+			}
 		})
 	}
 }

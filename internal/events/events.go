@@ -56,13 +56,15 @@ const (
 	StoreBack Kind = "store_back"
 	// WebhookLost: a receiver of webhooks did not get Peers facts of Room. Cause says which receiver and why.
 	WebhookLost Kind = "webhook_lost"
+	// LimitReached: Room, Node, or, without both, the cluster is at a limit. Cause says which one in words, and About is its name.
+	LimitReached Kind = "limit_reached"
 )
 
 // Known reports whether this build has events of that kind.
 func (k Kind) Known() bool {
 	switch k {
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded,
-		DoorChanged, NodeKilled, StoreBack, WebhookLost:
+		DoorChanged, NodeKilled, StoreBack, WebhookLost, LimitReached:
 		return true
 	default:
 		return false
@@ -113,6 +115,10 @@ var (
 
 // Same returns what the reports of one fact have in common.
 func (e Event) Same() string {
+	if e.Kind == LimitReached && e.Room != "" {
+		// A full room may move to another node and still be full.
+		e.Node = ""
+	}
 	return strings.Join([]string{string(e.Kind), strconv.Quote(string(e.Node)), strconv.Quote(string(e.Room)), strconv.Quote(e.About)}, "/")
 }
 
@@ -122,10 +128,15 @@ func (e Event) SameFor() time.Duration {
 	switch e.Kind {
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
 		return time.Minute
+	case LimitReached:
+		return limitQuiet
 	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged, NodeKilled, WebhookLost:
 	}
 	return time.Hour
 }
+
+// limitQuiet is how long no second event tells of the same limit.
+const limitQuiet = 10 * time.Minute
 
 // Encode returns the event as the store keeps it: JSON without ID and At, which the store gives. Long texts are cut.
 func (e Event) Encode() (string, error) {

@@ -75,6 +75,9 @@ func TestSentences(t *testing.T) {
 		"sfu-1 no longer drains":                               {Kind: NodeUndrains, Node: "sfu-1"},
 		"the store answers signaling-1 again (silent for 12s)": {Kind: StoreBack, Node: "signaling-1", Cause: "silent for 12s"},
 		"hall: 2 webhooks were given up (no answer)":           {Kind: WebhookLost, Room: "hall", Peers: 2, Cause: "no answer"},
+		"hall reached a limit (1000 people)":                   {Kind: LimitReached, Room: "hall", Node: "sfu-1", Cause: "1000 people"},
+		"sfu-1 reached a limit (5000 rooms)":                   {Kind: LimitReached, Node: "sfu-1", Cause: "5000 rooms"},
+		"the cluster reached a limit":                          {Kind: LimitReached},
 		"comet hall sfu-1":                                     {Kind: "comet", Room: "hall", Node: "sfu-1"},
 	} {
 		if got := e.Sentence(); got != want {

@@ -199,7 +199,7 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 			o.Killed = o.Killed || o.From == e.Node && m.killedBy(o.From, o.At)
 		}
 	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged,
-		StoreBack, WebhookLost:
+		StoreBack, WebhookLost, LimitReached:
 	}
 	return append(lines, Line{At: e.At, Text: e.Sentence(), Bad: e.Kind == NodeDown || e.Kind == RoomRehomed || e.Kind == WebhookLost})
 }

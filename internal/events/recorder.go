@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
+	"github.com/holdfast-rtc/holdfast/internal/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 )
 
@@ -16,6 +17,8 @@ const (
 	// A burst fits, such as the events of a dead node with 1,000 rooms. The events of a longer silence of the store
 	// do not.
 	queued = 4096
+	// A process tells of at most so many limits in limitQuiet; the store leaves out the repetitions of further ones.
+	limitsRemembered = 4096
 	// This is the size of one pipeline to the store.
 	batch = 256
 	// Facts come in bursts, so a short wait writes a whole burst at once.
@@ -38,6 +41,8 @@ type Recorder struct {
 	panics *panics.Guard
 	lost   atomic.Uint64
 	wake   chan struct{}
+	// limits lets each limit be told of once in limitQuiet.
+	limits *connlimit.KeyedLimiter
 
 	mu      sync.Mutex
 	waiting []Event // guarded by mu
@@ -45,7 +50,12 @@ type Recorder struct {
 
 // NewRecorder starts nothing: Run writes.
 func NewRecorder(store Store, guard *panics.Guard, log *slog.Logger) *Recorder {
-	return &Recorder{store: store, log: log, panics: guard, wake: make(chan struct{}, 1)}
+	// The store counts limitQuiet from when it writes, and would leave out an event that comes a moment too early.
+	pause := limitQuiet + writeTimeout
+	return &Recorder{
+		store: store, log: log, panics: guard, wake: make(chan struct{}, 1),
+		limits: connlimit.NewKeyedLimiter(1/pause.Seconds(), 1, limitsRemembered),
+	}
 }
 
 // Record takes a fact over and returns at once. When 4,096 facts wait for the store, it is lost and counted.
@@ -63,6 +73,15 @@ func (r *Recorder) Record(fact Event) {
 	select {
 	case r.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Reached records a LimitReached event, unless the same limit of that room or node was told of within ten minutes. It costs little, so it may
+// be called at each refusal.
+func (r *Recorder) Reached(fact Event) {
+	fact.Kind = LimitReached
+	if r != nil && r.limits.Allow(fact.Same()) {
+		r.Record(fact)
 	}
 }
 

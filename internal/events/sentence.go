@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -45,6 +46,8 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("the store answers %s again%s", e.Node, clause(" (%s)", e.Cause))
 	case WebhookLost:
 		return fmt.Sprintf("%s: %d webhooks were given up%s", e.Room, e.Peers, clause(" (%s)", e.Cause))
+	case LimitReached:
+		return fmt.Sprintf("%s reached a limit%s", cmp.Or(string(e.Room), string(e.Node), "the cluster"), clause(" (%s)", e.Cause))
 	// A later version has written this kind.
 	default:
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Room, e.Node))

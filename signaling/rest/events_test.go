@@ -2,8 +2,13 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,4 +97,45 @@ func TestEventsArePages(t *testing.T) {
 			t.Errorf("%q: %d events on %d pages, want %d on %d", c.query, seen, pages, c.seen, c.pages)
 		}
 	}
+}
+
+// TestTheKindsOfEventsAreDescribed: openapi.json and docs/OPERATIONS.md have each kind, and openapi.json no other.
+func TestTheKindsOfEventsAreDescribed(t *testing.T) {
+	source, err := os.ReadFile("../../internal/events/events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, kind := range regexp.MustCompile(`(?m)^\t\w+ +Kind = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, kind[1])
+		if !strings.Contains(string(page), "`"+kind[1]+"`") {
+			t.Errorf("docs/OPERATIONS.md has no %s", kind[1])
+		}
+	}
+	var document struct {
+		Paths map[string]struct {
+			Get struct {
+				Parameters []struct {
+					Name   string
+					Schema struct{ Items struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range document.Paths["/api/v1/events"].Get.Parameters {
+		if p.Name == "kind" {
+			if !slices.Equal(p.Schema.Items.Enum, want) {
+				t.Errorf("openapi.json has the kinds %v, want %v", p.Schema.Items.Enum, want)
+			}
+			return
+		}
+	}
+	t.Error("openapi.json has no parameter kind of GET /events")
 }

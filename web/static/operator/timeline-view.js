@@ -156,6 +156,7 @@ function sentence({ kind, node = '', room = '', from = '', to = '', cause = '', 
     case 'call_ended': return say('event.ended', { room }) + ordered;
     case 'door_changed': return say('event.door', { room, state: cause }) + ordered;
     case 'node_killed': return say('event.killed', { node }) + ordered;
+    case 'limit_reached': return (room || node ? say('event.limit', { who: room || node }) : say('event.limit.cluster')) + because;
     case 'store_back': return say('event.store', { node }) + because;
     default: return [kind.replaceAll('_', ' '), room, node, from, to].filter(Boolean).join(' ') + because + ordered;
   }

@@ -73,6 +73,8 @@ export default {
   'event.door': '{room}: الباب {state}',
   'event.killed': 'أُنهيت {node}',
   'event.store': 'المخزن يجيب {node} من جديد',
+  'event.limit': 'بلغ {who} حدًّا',
+  'event.limit.cluster': 'بلغ العنقود حدًّا',
 
   // Nodes.
   'nodes': 'العقد',

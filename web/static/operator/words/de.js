@@ -73,6 +73,8 @@ export default {
   'event.door': '{room}: die Tür ist {state}',
   'event.killed': '{node} wurde abgeschossen',
   'event.store': 'Der Speicher antwortet {node} wieder',
+  'event.limit': '{who} hat eine Grenze erreicht',
+  'event.limit.cluster': 'Der Cluster hat eine Grenze erreicht',
 
   // Nodes.
   'nodes': 'Knoten',

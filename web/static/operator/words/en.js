@@ -72,6 +72,8 @@ export default /** @type {const} */ ({
   'event.door': '{room}: the door is {state}',
   'event.killed': '{node} was killed',
   'event.store': 'The store answers {node} again',
+  'event.limit': '{who} reached a limit',
+  'event.limit.cluster': 'The cluster reached a limit',
 
   // Nodes.
   'nodes': 'Nodes',

@@ -226,7 +226,7 @@ var bans = []ban{
 	},
 	{
 		"internal/tool",
-		[]string{"redisstore/storetest"},
+		[]string{"redisstore/storetest", "internal/testkit"},
 		true,
 		"what tests need is no concern of the product",
 	},

@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -267,8 +269,136 @@ func (c *composed) joins(room, who string) *participant {
 	return p
 }
 
+// addresses are those of the running containers in their network, by service.
+func (c *composed) addresses() map[string]string {
+	c.t.Helper()
+	said := c.run("", "docker", "ps", "--no-trunc", "--filter", "label=com.docker.compose.project="+c.project, "--format", "{{.ID}}")
+	format := `{{index .Config.Labels "com.docker.compose.service"}} {{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}`
+	at := map[string]string{}
+	for line := range strings.Lines(c.run("", "docker", append([]string{"inspect", "-f", format}, strings.Fields(said)...)...)) {
+		service, address, _ := strings.Cut(strings.TrimSpace(line), " ")
+		at[service] = address
+	}
+	return at
+}
+
+var documentedTarget = regexp.MustCompile(`"((?:sfu|signaling)-\d):(\d+)"`)
+
+// scraped starts a Prometheus on the host under docs/monitoring/prometheus.yml, with the containers' addresses in place of their names. It
+// reads all five nodes, and from them what a call and a failover before have counted.
+func (c *composed) scraped() *testkit.Prometheus {
+	c.t.Helper()
+	text, err := os.ReadFile("../../docs/monitoring/prometheus.yml")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	rules, err := filepath.Abs("../../docs/monitoring/alerts.yml")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	at := c.addresses()
+	config := documentedTarget.ReplaceAllStringFunc(string(text), func(target string) string {
+		part := documentedTarget.FindStringSubmatch(target)
+		return strconv.Quote(net.JoinHostPort(at[part[1]], part[2]))
+	})
+	prometheus := testkit.StartPrometheus(c.t, strings.NewReplacer("15s", "1s", "alerts.yml", rules).Replace(config))
+	prometheus.Until(c.t, `count(up == 1) == 5 and count(count by (node) (holdfast_build_info)) == 5`, true)
+	for _, series := range []string{`peers`, `packets_forwarded_total`, `media_connections{transport="udp"}`, `sockets`, `rehomings_total{cause="node_dead"}`, `gap_seconds_count`, `build_info{role="sfu"}`} {
+		if got, err := prometheus.Query(c.t.Context(), `holdfast_`+series+` > 0`); err != nil || len(got) == 0 {
+			c.t.Errorf("in the composed cluster holdfast_%s is 0 (%v)", series, err)
+		}
+	}
+	return prometheus
+}
+
+// events are the lines of `holdfast events` in a signaling node's container, each an event as JSON.
+func (c *composed) events() []string {
+	c.t.Helper()
+	said := c.compose("exec", "-T", "signaling-1", "/holdfast", "events", "--since", "1h", "--json")
+	return strings.Split(strings.TrimSpace(said), "\n")
+}
+
+// takesWork waits until the store listens and each node says at its own address that it is ready. The engine would say so up to 5 s later.
+func (c *composed) takesWork() {
+	c.t.Helper()
+	eventually(c.t, time.Minute, "every node is ready", func() error {
+		at := c.addresses()
+		if len(at) != 7 {
+			return fmt.Errorf("%w: %d containers of 7 run", errStates, len(at))
+		}
+		for service, address := range at {
+			if err := isReady(service, address); err != nil {
+				return fmt.Errorf("%s: %w", service, err)
+			}
+		}
+		return nil
+	})
+}
+
+func isReady(service, address string) error {
+	port := "7880"
+	switch {
+	case service == "redis":
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "6379"), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	case strings.HasPrefix(service, "sfu-"):
+		port = "7984"
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	answer, err := client.Get("http://" + net.JoinHostPort(address, port) + "/readyz") //nolint:noctx // the client has a limit
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: readyz says %s", errStates, answer.Status)
+	}
+	return nil
+}
+
+// forgetsNothing replaces every container, first the one that is stopped, each when the one before is ready. Every event that was there
+// before is there afterwards.
+func (c *composed) forgetsNothing(stopped string) {
+	c.t.Helper()
+	before := c.events()
+	for _, kind := range []string{"node_up", "room_opened", "node_down", "room_rehomed", "room_back", "room_moved", "node_left"} {
+		if !slices.ContainsFunc(before, func(line string) bool { return strings.Contains(line, `"kind":"`+kind+`"`) }) {
+			c.t.Errorf("before the containers are replaced there is no event %s", kind)
+		}
+	}
+	was := strings.Fields(c.compose("ps", "-a", "-q"))
+	services := []string{"redis", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2", "front"}
+	services = slices.Insert(slices.DeleteFunc(services, func(one string) bool { return one == stopped }), 0, stopped)
+	for _, service := range services {
+		began := time.Now()
+		c.asInReadme("up", "-d", "--force-recreate", "--no-deps", service)
+		c.takesWork()
+		c.t.Logf("%s was replaced in %v", service, time.Since(began).Round(time.Millisecond))
+	}
+	is := strings.Fields(c.compose("ps", "-q"))
+	if len(is) != len(services) {
+		c.t.Errorf("%d containers run, want %d", len(is), len(services))
+	}
+	for _, id := range is {
+		if slices.Contains(was, id) {
+			c.t.Errorf("container %s was not replaced", id)
+		}
+	}
+	after := c.events()
+	for _, line := range before {
+		if !slices.Contains(after, line) {
+			c.t.Errorf("after every container was replaced, this event is gone: %s", line)
+		}
+	}
+	c.t.Logf("%d events before, %d after", len(before), len(after))
+}
+
 // docker-compose.yml runs as it is: two people see each other in Chromium, the container of their media node is killed, and they
-// see each other again on the same connections. The killed one comes back with a wrong key, which is found, and then with the right one; the cluster key is replaced under the call. Then the next one is stopped: it drains, its process ends with 0, and the call goes on. It is parallel to nothing: it changes the host's networks.
+// see each other again on the same connections. The killed one comes back with a wrong key, which is found, and then with the right one; the cluster key is replaced under the call. Then the next one is stopped: it drains, its process ends with 0, and the call goes on.
+// Prometheus has every documented metric of it, and no event is lost when every container is replaced. It is parallel to nothing: it changes the host's networks.
 func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment says
 	needChromium(t, 3)
 	c := startComposed(t)
@@ -297,6 +427,7 @@ func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment say
 	c.refusesAWrongKey(node)
 	c.asInReadme("up", "-d") // the killed one
 	c.healthy()
+	prometheus := c.scraped()
 	c.rotates()
 	node = people[0].mustStats(t).Node
 	began := time.Now()
@@ -311,4 +442,10 @@ func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment say
 		}
 	}
 	allDecodeAll(t, time.Minute, people)
+	for _, p := range people {
+		p.mustEval(t, "(call.leave(), 0)", nil)
+	}
+	prometheus.Until(t, `sum(holdfast_session_ends_total) >= 2`, true)
+	prometheus.HasDocumented(t, "../../docs/METRICS.md")
+	c.forgetsNothing(node)
 }

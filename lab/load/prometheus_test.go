@@ -1,18 +1,13 @@
 package load
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,13 +20,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
-// prometheus is a real one, which scrapes a cluster each second.
-type prometheus struct{ at string }
-
-// startPrometheus scrapes all nodes of the cluster, under the rules of docs/monitoring.
-func startPrometheus(t *testing.T, c *devcluster.Cluster) *prometheus {
+// startPrometheus scrapes all nodes of the cluster each second, under the rules of docs/monitoring.
+func startPrometheus(t *testing.T, c *devcluster.Cluster) *testkit.Prometheus {
 	t.Helper()
-	binary := tool.Find(t, "prometheus")
 	status, err := c.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +37,6 @@ func startPrometheus(t *testing.T, c *devcluster.Cluster) *prometheus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	config, err := json.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files": []string{rules},
@@ -57,105 +47,7 @@ func startPrometheus(t *testing.T, c *devcluster.Cluster) *prometheus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, at := testkit.SilentAndRefused(t)
-	process := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--log.level=warn")
-	var said strings.Builder
-	process.Stdout, process.Stderr = &said, &said
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = process.Process.Signal(syscall.SIGKILL)
-		_ = process.Wait()
-		if t.Failed() {
-			t.Logf("Prometheus says\n%s", said.String())
-		}
-	})
-	return &prometheus{at: at}
-}
-
-// sample is one series of an answer.
-type sample struct {
-	Metric map[string]string `json:"metric"`
-	Value  [2]any            `json:"value"`
-}
-
-func (s sample) number() float64 {
-	text, _ := s.Value[1].(string)
-	number, _ := strconv.ParseFloat(text, 64)
-	return number
-}
-
-func (p *prometheus) query(ctx context.Context, expression string) ([]sample, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.at+"/api/v1/query?query="+url.QueryEscape(expression), nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	var answer struct {
-		Status, Error string
-		Data          struct{ Result []sample }
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("%s: %w", expression, err)
-	}
-	if answer.Status != "success" {
-		return nil, fmt.Errorf("%s: %s", expression, answer.Error)
-	}
-	return answer.Data.Result, nil
-}
-
-// until waits until the expression has a result, or has none.
-func (p *prometheus) until(t *testing.T, expression string, some bool) {
-	t.Helper()
-	testkit.Within(t, time.Minute, expression, func() error {
-		got, err := p.query(t.Context(), expression)
-		if err == nil && (len(got) > 0) != some {
-			err = fmt.Errorf("%s has %d results", expression, len(got))
-		}
-		return err
-	})
-}
-
-var documentedMetric = regexp.MustCompile("(?m)^\\| `(holdfast_[a-z_]+)` \\| (counter|gauge|histogram) \\|")
-
-// checkDocumented finds every metric of docs/METRICS.md in Prometheus.
-func (p *prometheus) checkDocumented(t *testing.T) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/METRICS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := p.query(t.Context(), `count by (__name__) (last_over_time({__name__=~"holdfast_.+"}[10m]))`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[string]bool{}
-	for _, s := range got {
-		there[s.Metric["__name__"]] = true
-	}
-	rows := documentedMetric.FindAllStringSubmatch(string(page), -1)
-	if len(rows) < 60 {
-		t.Errorf("docs/METRICS.md has %d metrics: the test does not see them", len(rows))
-	}
-	for _, row := range rows {
-		name := row[1]
-		if row[2] == "histogram" {
-			name += "_count"
-		}
-		if !there[name] {
-			t.Errorf("Prometheus has no %s", name)
-		}
-	}
+	return testkit.StartPrometheus(t, string(config))
 }
 
 // moving are series that are not 0 after people were in rooms, and one media node died.
@@ -175,7 +67,7 @@ func moving() []string {
 func mayBeEmpty(query string) bool { return strings.Contains(query, "downlink_connections") }
 
 // checkDashboard runs every query of the Grafana dashboard.
-func (p *prometheus) checkDashboard(t *testing.T) {
+func checkDashboard(t *testing.T, p *testkit.Prometheus) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/monitoring/grafana.json")
 	if err != nil {
@@ -195,7 +87,7 @@ func (p *prometheus) checkDashboard(t *testing.T) {
 		for _, target := range panel.Targets {
 			queries++
 			expression := strings.NewReplacer("$job", "holdfast", "$__rate_interval", "1m").Replace(target.Expr)
-			got, err := p.query(t.Context(), expression)
+			got, err := p.Query(t.Context(), expression)
 			if err != nil || len(got) == 0 && !mayBeEmpty(expression) {
 				t.Errorf("%s: %s has %d results (%v)", panel.Title, expression, len(got), err)
 			}
@@ -207,15 +99,15 @@ func (p *prometheus) checkDashboard(t *testing.T) {
 }
 
 // seriesOf is how many samples the last scrape of each process had.
-func (p *prometheus) seriesOf(t *testing.T) map[string]float64 {
+func seriesOf(t *testing.T, p *testkit.Prometheus) map[string]float64 {
 	t.Helper()
-	got, err := p.query(t.Context(), `scrape_samples_post_metric_relabeling`)
+	got, err := p.Query(t.Context(), `scrape_samples_post_metric_relabeling`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	series := map[string]float64{}
 	for _, s := range got {
-		series[s.Metric["instance"]] = s.number()
+		series[s.Metric["instance"]] = s.Number()
 	}
 	return series
 }
@@ -227,34 +119,34 @@ func TestPrometheusReadsACluster(t *testing.T) {
 	c := startCluster(t, devcluster.Options{SFU: 3, Signaling: 2})
 	p := startPrometheus(t, c)
 	const alert = `ALERTS{alertname="HoldfastNodeDead",alertstate="firing"}`
-	p.until(t, `count(up == 1) == 6`, true)
-	p.until(t, alert, false)
+	p.Until(t, `count(up == 1) == 6`, true)
+	p.Until(t, alert, false)
 
 	o := optionsFor(t, c)
 	o.Video, o.Rooms, o.Peers, o.Duration = peer.VideoLight, 6, 2, 12*time.Second
 	loaded := make(chan *Report, 1)
 	go func() { loaded <- run(t.Context(), t, o) }()
-	p.until(t, `sum(holdfast_peers) >= 12`, true)
-	p.until(t, `sum(holdfast_downlink_connections) > 0`, true)
+	p.Until(t, `sum(holdfast_peers) >= 12`, true)
+	p.Until(t, `sum(holdfast_downlink_connections) > 0`, true)
 	killed := busiest(t, c)
 	if err := c.Kill(t.Context(), killed, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, alert, true)
+	p.Until(t, alert, true)
 	<-loaded
 	testkit.Eventually(t, "the terminal of the cluster to tell the failover", func() bool {
 		return strings.Contains(c.Output(), ": "+killed+" died (killed: ") && strings.Contains(c.Output(), "2 of 2 back, worst ")
 	})
-	p.until(t, `sum(holdfast_sockets) == 0`, true)
+	p.Until(t, `sum(holdfast_sockets) == 0`, true)
 	if _, err := c.StartNode(t.Context(), killed); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, alert, false)
+	p.Until(t, alert, false)
 
-	p.checkDocumented(t)
-	p.checkDashboard(t)
+	p.HasDocumented(t, "../../docs/METRICS.md")
+	checkDashboard(t, p)
 	for _, series := range moving() {
-		if got, err := p.query(t.Context(), `max_over_time(holdfast_`+series+`[10m]) > 0`); err != nil || len(got) == 0 {
+		if got, err := p.Query(t.Context(), `max_over_time(holdfast_`+series+`[10m]) > 0`); err != nil || len(got) == 0 {
 			t.Errorf("holdfast_%s is 0 (%v)", series, err)
 		}
 	}
@@ -284,16 +176,16 @@ func TestSeriesAreBounded(t *testing.T) {
 	o := optionsFor(t, c)
 	o.Video, o.Rooms, o.Peers, o.Duration = peer.VideoNone, 1, 1, 2*time.Second
 	run(t.Context(), t, o)
-	p.until(t, `sum(holdfast_sockets) == 0 and count(up == 1) == 4`, true)
-	before := p.seriesOf(t)
+	p.Until(t, `sum(holdfast_sockets) == 0 and count(up == 1) == 4`, true)
+	before := seriesOf(t, p)
 
 	o.Rooms, o.JoinsPerSecond, o.Duration, o.Seed = 1000, 200, 5*time.Second, 2
 	if report := run(t.Context(), t, o); report.People.Joined < 1000 {
 		t.Fatalf("%d of 1000 people joined", report.People.Joined)
 	}
-	p.until(t, `max_over_time(holdfast_peers[5m]) > 100`, true)
+	p.Until(t, `max_over_time(holdfast_peers[5m]) > 100`, true)
 	const unmet = 250
-	for instance, series := range p.seriesOf(t) {
+	for instance, series := range seriesOf(t, p) {
 		t.Logf("%s has %v series, and had %v", instance, series, before[instance])
 		if series > 1000 || series > before[instance]+unmet {
 			t.Errorf("%s has %v series with 1,000 rooms, and had %v", instance, series, before[instance])

@@ -118,7 +118,35 @@ func TestAFactThatBreaksTheStoreIsLost(t *testing.T) {
 	})
 }
 
+func TestALimitIsToldOncePerTenMinutes(t *testing.T) {
+	recording(t, func(m *memory, r *Recorder) {
+		tell := func() {
+			for range 1000 {
+				r.Reached(Event{Node: "sfu-1", Room: "hall", About: "people"})
+				r.Reached(Event{Node: "sfu-2", Room: "hall", About: "people"}) // the room has moved and is still full
+				r.Reached(Event{Node: "sfu-1", Room: "cellar", About: "people"})
+				r.Reached(Event{Node: "sfu-1", About: "headroom"})
+				r.Reached(Event{Node: "sfu-2", About: "headroom"})
+				r.Reached(Event{Node: "sfu-2", About: "rooms"})
+			}
+		}
+		tell()
+		<-time.After(9 * time.Minute)
+		tell()
+		<-time.After(time.Minute + writeTimeout)
+		if facts, _ := m.kept(); len(facts) != 5 || facts[0].Kind != LimitReached || facts[0].SameFor() != 10*time.Minute {
+			t.Errorf("within ten minutes: %+v", facts)
+		}
+		tell()
+		<-time.After(time.Minute)
+		if facts, _ := m.kept(); len(facts) != 10 || r.Lost() != 0 {
+			t.Errorf("after ten minutes: %+v", facts)
+		}
+	})
+}
+
 func TestNoRecorderRecordsNothing(*testing.T) {
 	var r *Recorder
 	r.Record(Event{Kind: NodeUp})
+	r.Reached(Event{})
 }

@@ -332,6 +332,11 @@ func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
 	fresh := running
 	fresh.Running = false
 	noHeadroom := new(NoHeadroomError)
+	stays := pinAt("b", 1, 5000, 1)
+	store.Put("stays", stays.Encode())
+	if p, err := signaling.Place(t.Context(), "stays", fresh); err != nil || p != stays || len(facts()) != 0 {
+		t.Errorf("a room with a pin: %v (%v), recorded %v", p, err, facts())
+	}
 	if _, err := signaling.Place(t.Context(), "new", fresh); !errors.As(err, &noHeadroom) {
 		t.Errorf("a new room: %v", err)
 	}

@@ -19,7 +19,13 @@ const maxSteps = 4
 // DESIGN.md has the loop in short and its races.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (placed pin.Pin, err error) {
 	ctx, span := traces.Start(ctx, "place")
-	defer func() { span.Set("room", string(r.room)).Set("node", string(placed.Node)).Set("why", r.why).End(err) }()
+	defer func() {
+		span.Set("room", string(r.room)).Set("node", string(placed.Node)).Set("why", r.why).End(err)
+		if full, ok := errors.AsType[*NoHeadroomError](err); ok {
+			// Without a node or a room in it, the event is the whole cluster's, and kept once for all signaling nodes.
+			o.cfg.Events.Reached(events.Event{Cause: full.Error(), About: "headroom"})
+		}
+	}()
 	for step := range maxSteps {
 		view, err := o.settledView()
 		if err != nil {
@@ -149,10 +155,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	case made.asked == 0 && made.refused == 0:
 		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrNoNodes)
 	default:
-		full := &NoHeadroomError{Need: need, Best: made.best}
-		// Without a node or a room in it, the event is the whole cluster's, and kept once for all signaling nodes.
-		o.cfg.Events.Reached(events.Event{Cause: full.Error(), About: "headroom"})
-		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, full)
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, &NoHeadroomError{Need: need, Best: made.best})
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 func (s *session) tellQuota(err error) error {
 	if spent, ok := errors.AsType[*limits.QuotaError](err); ok {
 		s.server.parts.Recorder.Reached(events.Event{
-			Node: s.server.config.Node, Role: string(cluster.RoleSignaling), Cause: spent.Error(), About: spent.What + " of " + spent.Whose,
+			Node: s.server.config.Node, Role: string(cluster.RoleSignaling), Cause: "too many " + spent.What + " of one " + spent.Whose, About: spent.What + " of " + spent.Whose,
 		})
 	}
 	return err

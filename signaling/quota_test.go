@@ -121,7 +121,7 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 			c, token := tc.other(r, e, "room-5")
 			c.say(&wire.Join{Token: token})
 			hear[*wire.Joined](c)
-			want := string(e.config.Node) + " reached a limit (too many joins of this " + name + ")"
+			want := string(e.config.Node) + " reached a limit (too many joins of one " + name + ")"
 			if got := facts(); len(got) != 1 || got[0].Kind != events.LimitReached || got[0].Sentence() != want {
 				t.Errorf("recorded: %+v, want %q", got, want)
 			}

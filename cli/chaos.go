@@ -28,7 +28,7 @@ type chaosCommand struct {
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
 	Peers    int           `default:"3" help:"How many of them in each room."`
-	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 300."`
+	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 1,000."`
 	Cameras  int           `default:"-1" help:"How many of each room have a camera on; everybody sends little then, so that two cores carry hundreds. -1 is everybody."`
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`

@@ -133,6 +133,25 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	}
 }
 
+// larger is the environment of a cluster whose rooms, and connections of one address, take as many people as the run has.
+func (c *loadCommand) larger(mediaNodes int) map[string][]string {
+	env := map[string][]string{}
+	usual := func(name string) int {
+		n, _ := strconv.Atoi(node.Defaults()[name]) // it was written by strconv
+		return n
+	}
+	if c.Peers > usual("room_people") {
+		for i := range mediaNodes {
+			env[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_ROOM_PEOPLE=%d", c.Peers)}
+		}
+	}
+	// One address has a quarter of the balancer's connections.
+	if needed := 4 * (c.rooms()*c.Peers + 100); needed > usual("max_connections") {
+		env["front"] = []string{fmt.Sprintf("HOLDFAST_MAX_CONNECTIONS=%d", needed)}
+	}
+	return env
+}
+
 func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster, error) {
 	self, err := ownBinary()
 	if err != nil {
@@ -141,11 +160,6 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
 	wanted := devcluster.Defaults()
 	wanted.Binary = self
-	if usual, err := strconv.Atoi(node.Defaults()["room_people"]); err == nil && c.Peers > usual {
-		wanted.NodeEnv = map[string][]string{}
-		for i := range wanted.SFU {
-			wanted.NodeEnv[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_ROOM_PEOPLE=%d", c.Peers)}
-		}
-	}
+	wanted.NodeEnv = c.larger(wanted.SFU)
 	return devcluster.Start(ctx, wanted)
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	dialLimit    = 5 * time.Second
-	messageBytes = 4 << 20
+	messageBytes = wire.MaxServerBytes
 	// the protocol's attemptMs
 	offerLimit = 4 * time.Second
 	// after a rejected offer; doubles up to lastAgain

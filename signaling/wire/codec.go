@@ -15,7 +15,7 @@ var ErrUnknownType = errors.New("unknown message type")
 var ErrMalformed = errors.New("malformed message")
 
 // Decode reads a client's message.
-func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
+func Decode(frame []byte) (Message, error) { return decode(frame, MaxMessageBytes, blankFromClient) }
 
 // RequestOf returns the id that a client gave a message of any type, so that the error of that message can carry it. It is
 // empty if the frame has none, or one that is no text of 1 to 64 bytes.
@@ -43,7 +43,9 @@ func KindOf(frame []byte) Type {
 }
 
 // DecodeServer reads a server's message. It is for clients in Go.
-func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
+func DecodeServer(frame []byte) (Message, error) {
+	return decode(frame, MaxServerBytes, blankFromServer)
+}
 
 // Encode writes a message as one JSON object that begins with its type.
 func Encode(m Message) ([]byte, error) {
@@ -68,9 +70,9 @@ type validator interface{ validate() error }
 
 // decode checks that required fields are present, because encoding/json takes a missing field and null for the zero
 // value.
-func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
-	if len(frame) > MaxMessageBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
+func decode(frame []byte, most int, blank func(Type) (Message, []string)) (Message, error) {
+	if len(frame) > most {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), most)
 	}
 	if !utf8.Valid(frame) {
 		return nil, fmt.Errorf("%w: it is not UTF-8", ErrMalformed)

@@ -14,8 +14,10 @@ const Version = 1
 // The bounds of messages, which docs/PROTOCOL.md tells clients.
 const (
 	MaxMessageBytes = 256 << 10
+	// MaxServerBytes is for what a server says: a large room's roster.
+	MaxServerBytes  = 4 << 20
 	maxSDPBytes     = 192 << 10
-	maxResumeBytes  = 32 << 10
+	maxResumeBytes  = 48 << 10
 	MaxNameBytes    = 256
 	MaxPeerIDBytes  = 64
 	maxOfferIDBytes = 64

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// requestBytes is above the 600 KiB of an Attach with 300 people.
+	// requestBytes bounds an Attach, which names as many people as fit: see Expected.
 	requestBytes     = 1 << 20
 	handshakeTimeout = 3 * time.Second
 	// serverKeepaliveTime and keepaliveTimeout together are how long a signaling node that is cut off counts as

@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -80,5 +81,19 @@ func TestSeveralChangesOfTheRoster(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A roster may be larger than what else waits for a client: it goes out alone, and what comes after it is bounded.
+func TestOneLargeMessageIsSent(t *testing.T) {
+	var ended error
+	k := &socket{writing: true, end: func(err error) { ended = err }}
+	large := make([]byte, outgoingBytes+1)
+	k.queue(large)
+	if len(k.out) != 1 || ended != nil {
+		t.Fatalf("%d messages wait, and the session ends: %v", len(k.out), ended)
+	}
+	if k.queue(large); len(k.out) != 1 || !errors.Is(ended, errSlow) {
+		t.Errorf("after a second one %d messages wait, and the session ends: %v", len(k.out), ended)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	incomingMessages = 16
 	droppedInARow    = 100
 	nonsenseMessages = 20
-	// Many times a full room's roster and an answer of 64 slots.
+	// One message may be larger: the roster of a thousand people with metadata.
 	outgoingBytes = 4 << 20
 	// For a resume with the longest token.
 	strangerBytes = 64 << 10
@@ -130,7 +130,7 @@ func (k *socket) queue(frame []byte) {
 	if k.closed {
 		return
 	}
-	if len(k.out) >= outgoingMessages || k.queued+len(frame) > outgoingBytes {
+	if len(k.out) >= outgoingMessages || k.queued > 0 && k.queued+len(frame) > outgoingBytes {
 		k.end(errSlow)
 		return
 	}

@@ -77,10 +77,9 @@ func literal(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// warnedByTheProgram collects the messages of all packages that a node or the balancer has.
-func warnedByTheProgram(t *testing.T) []string {
+// eachSource parses the source of all packages that a node or the balancer has.
+func eachSource(t *testing.T, judge func(path string, files *token.FileSet, file *ast.File)) {
 	t.Helper()
-	var all []string
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -96,18 +95,27 @@ func warnedByTheProgram(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		messages, unread := warned(parsed)
+		judge(path, files, parsed)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// warnedByTheProgram collects the messages of those packages.
+func warnedByTheProgram(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
+		messages, unread := warned(file)
 		all = append(all, messages...)
 		for _, at := range unread {
 			if !slices.Contains(loggers, filepath.ToSlash(path)) {
 				t.Errorf("%v: the message is no literal, so %s cannot be compared with it", files.Position(at), runbook)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

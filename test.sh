@@ -17,6 +17,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 passed=0 failed=0 skipped=0 packages=0
+broken=() # what failed for good, named once more at the end
 flaky=() # tests that failed once and then passed by themselves
 readonly max_flaky=4
 started=$SECONDS
@@ -37,6 +38,7 @@ check() {
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
+    broken+=("$name")
     echo "FAILED: $name"
   fi
 }
@@ -46,6 +48,7 @@ missing() {
   say "$1"
   if [[ ${CI:-} == true ]]; then
     failed=$((failed + 1))
+    broken+=("$1: there is no $2")
     echo "FAILED: $1: there is no $2, and with CI=true everything must be tested"
   else
     skipped=$((skipped + 1))
@@ -150,7 +153,7 @@ advisories() {
   go build -tags node -o "$work/node" . && "$binary" -mode binary -format json -db "file://$database/data/osv" "$work/node" >"$work/advisories" &&
     go run ./.ci/advisories <"$work/advisories" || return 1
   local module
-  for module in . lab/acme lab/webhook docs/kubernetes/check; do
+  for module in . lab/acme lab/livekit lab/webhook docs/kubernetes/check; do
     timeout 60 go -C "$module" list -m -u -f '{{if and .Update (not .Indirect)}}can be upgraded: {{.Path}} {{.Version}} to {{.Update.Version}}{{end}}' all
   done
   return 0
@@ -165,6 +168,8 @@ run_again() {
     if CGO_ENABLED=$((${#race} > 0)) go test "$@" -count=1 -timeout 10m -run "^$test\$" "$pkg" </dev/null; then
       flaky+=("$pkg $test")
       passed=$((passed + 1)) failed=$((failed - failures))
+    else
+      broken+=("$pkg $test")
     fi
   done
 }
@@ -186,11 +191,18 @@ tests() {
   echo "$name: $n packages, $p passed, $f failed, $s skipped"
   if [[ $status != 0 && $f == 0 ]]; then
     failed=$((failed + 1))
+    broken+=("$name: go test itself did not work")
     echo "FAILED: $name: go test itself did not work"
   fi
+  local lasting again
+  mapfile -t lasting < <(sed -n 's/^! //p' "$work/counts")
+  mapfile -t again < <(tail -n +2 "$work/counts" | grep -v '^! ')
+  broken+=("${lasting[@]}")
   # More than that at once is no accident of the machine.
-  if (($(wc -l <"$work/counts") - 1 <= max_flaky)); then
-    run_again ${race:+"$race"} < <(tail -n +2 "$work/counts")
+  if ((${#again[@]} > max_flaky)); then
+    broken+=("${again[@]}")
+  elif ((${#again[@]} > 0)); then
+    run_again ${race:+"$race"} < <(printf '%s\n' "${again[@]}")
   fi
 }
 
@@ -301,6 +313,10 @@ finish() {
       echo "FAILED: more than $max_flaky flaky tests"
     fi
   fi
+  if ((${#broken[@]} > 0)); then
+    echo "FAILED: ${#broken[@]}"
+    printf -- '--- FAIL: %s\n' "${broken[@]}"
+  fi
   echo "$passed passed, $failed failed, $skipped skipped"
   [[ $failed == 0 ]]
   exit
@@ -346,13 +362,13 @@ have gcc || have cc || { race=; missing "race detector" "C compiler"; }
 # Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
 tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
-tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8 -count=1 -timeout 20m ./sfu ./lab/load
+tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8 -count=1 -timeout 12m ./sfu ./lab/load
 # What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
 race=''
 # Chaos measures no times, cases of the page mostly wait, each in a browser of its own, and so do the others: they share the machine.
-tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker ./internal/release
+tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 15m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker ./internal/release
 # These wait for each other where they need the machine; what is left over mostly waits.
-tests "browsers in clusters" -parallel 32 -count=1 -timeout 40m ./lab/e2e
+tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 
 # Its test reads files outside its module, which the cache of results does not see.
 check "Kubernetes manifests" go -C docs/kubernetes/check test -count=1 ./...
@@ -362,6 +378,7 @@ check "known vulnerabilities, govulncheck $vuln_version" looked_up
 check "fuzzing" fuzz
 # Its certificates live for seconds.
 check "certificates of an ACME test server" go -C lab/acme test -count=1 -timeout 10m ./...
+check "clients of LiveKit's Go SDK" go -C lab/livekit test -count=1 -timeout 10m ./...
 check "webhooks and LiveKit's library" go -C lab/webhook test -count=1 -timeout 10m ./...
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type chaosCommand struct {
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
 	Peers    int           `default:"3" help:"How many of them in each room."`
-	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 1,000."`
+	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 3,000."`
 	Cameras  int           `default:"-1" help:"How many of each room have a camera on; everybody sends little then, so that two cores carry hundreds. -1 is everybody."`
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
@@ -36,6 +37,8 @@ type chaosCommand struct {
 	Cut      time.Duration `placeholder:"DURATION" help:"How long a partition lasts at least. Without it, until the rooms have moved; in a soak every other one is long."`
 	Faults   []string      `placeholder:"NAME,..." help:"What a soak draws its faults from; without it from all that can be done."`
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
+	Standby  bool          `help:"Have the media nodes of the cluster that is started for the run stand by for each other: the media nodes' --standby."`
+	Without  bool          `name:"no-standby" help:"With --standby: do the same in another cluster without it first, and print its gaps beside."`
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
 	URL      string        `name:"server" aliases:"url" env:"HOLDFAST_SERVER,HOLDFAST_URL" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
@@ -62,6 +65,12 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	if c.Redis != "" && c.running() {
 		return node.Faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
 	}
+	if c.Standby && c.running() {
+		return node.Faults(errors.New("--standby is for a cluster that is started for the run: give it to dev for one that runs"))
+	}
+	if c.Without && !c.Standby {
+		return node.Faults(errors.New("--no-standby compares a run with --standby: give both, or neither"))
+	}
 	if c.Compose != "" && (c.Running || c.State != "" || c.URL != "" || o.Browsers > 0) {
 		return node.Faults(errors.New("--compose goes with neither --running, --state, --server nor --browsers: the page of docker-compose.yml wants a click"))
 	}
@@ -72,14 +81,38 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	case inHosts && !hosts.Alone():
 		return runAlone(ctx)
 	}
+	show := func(r *chaos.Report) error { return c.print(s, r, r.WriteTable) }
+	if !c.Without {
+		_, err := c.once(ctx, o, s, c.Logs, show)
+		return err
+	}
+	o.Standby = false
+	logs := c.Logs
+	if logs != "" {
+		logs = filepath.Join(logs, "without")
+	}
+	without, broken := c.once(ctx, o, s, logs, func(r *chaos.Report) error { return r.WriteTable(s.err) })
+	if without == nil || ctx.Err() != nil {
+		return broken
+	}
+	o.Standby = true
+	_, err = c.once(ctx, o, s, c.Logs, func(r *chaos.Report) error {
+		r.Without = without
+		return show(r)
+	})
+	return cmp.Or(err, broken)
+}
+
+// once does the run in one cluster, and prints its report, which may be nil with an error. errNotKept has a report.
+func (c *chaosCommand) once(ctx context.Context, o chaos.Options, s streams, logs string, show func(*chaos.Report) error) (*chaos.Report, error) {
 	end, err := c.find(ctx, &o, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer end()
 	store, closeStore, err := c.store(ctx, o.Cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeStore()
 	if store != nil {
@@ -87,19 +120,19 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	}
 	run, err := chaos.New(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report, err := run.Run(ctx)
 	if report == nil {
-		return err
+		return nil, err
 	}
-	if err := errors.Join(err, c.print(s, report, report.WriteTable), c.keepLogs(ctx, o.Cluster, report.Kept, report.Evidence, s)); err != nil {
-		return err
+	if err := errors.Join(err, show(report), c.keepLogs(ctx, o.Cluster, logs, report, s)); err != nil {
+		return nil, err
 	}
 	if !report.Kept {
-		return errNotKept
+		return report, errNotKept
 	}
-	return nil
+	return report, nil
 }
 
 func (c *chaosCommand) options(s streams) chaos.Options {
@@ -118,7 +151,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 		Faults:   only,
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seedOr(c.Seed), Progress: s.err,
-		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut,
+		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Standby: c.Standby,
 	}
 }
 
@@ -145,7 +178,9 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 			return nil, err
 		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
-		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis, Sentinels: sentinels})
+		wanted := devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis, Sentinels: sentinels, Standby: o.Standby}
+		takePeople(&wanted, max(o.Peers, o.Large), o.Rooms*o.Peers+o.Large)
+		cluster, err := devcluster.Start(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}

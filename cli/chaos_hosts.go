@@ -61,6 +61,8 @@ func (c *chaosCommand) startHosts(ctx context.Context, o *chaos.Options, s strea
 	}
 	wanted := devcluster.Defaults()
 	wanted.Binary, wanted.Hosts, wanted.NodeEnv = self, make(map[string]devcluster.Host), chaos.NodeEnv(o.Scenario)
+	wanted.Standby = o.Standby
+	takePeople(&wanted, max(o.Peers, o.Large), o.Rooms*o.Peers+o.Large)
 	if wanted.Sentinels, err = c.sentinels(s); err != nil {
 		return nil, err
 	}

@@ -14,17 +14,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// keepLogs copies the nodes' logs and everybody's media state to --logs, or, when a promise was broken, to a new
+// keepLogs copies the nodes' logs and everybody's media state to a directory, or, without one and when a promise was broken, to a new
 // directory.
-func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client, kept bool, evidence []chaos.Evidence, s streams) error {
-	if c.Logs == "" && (kept || c.running()) {
+func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client, dir string, r *chaos.Report, s streams) error {
+	if dir == "" && (r.Kept || c.running()) {
 		return nil
 	}
 	from, err := cluster.LogDir(context.WithoutCancel(ctx)) // also of a run that was interrupted
 	if err != nil {
 		return fmt.Errorf("ask where the logs are: %w", err)
 	}
-	dir := c.Logs
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "holdfast-chaos-logs-"); err != nil {
 			return fmt.Errorf("keep the logs: %w", err)
@@ -33,7 +32,7 @@ func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client,
 	if err := copyLogs(dir, from); err != nil {
 		return err
 	}
-	for i, e := range evidence {
+	for i, e := range r.Evidence {
 		if err := writeJSONFile(filepath.Join(dir, e.Name(i)), e); err != nil {
 			return err
 		}

@@ -48,6 +48,8 @@ type commands struct {
 	Drain   drainCommand   `cmd:"" group:"change" help:"Empty a media node while people talk, then end it."`
 	Undrain undrainCommand `cmd:"" group:"change" help:"Let a draining media node take rooms again."`
 	Move    moveCommand    `cmd:"" group:"change" help:"Move a room to another media node while people talk."`
+	Spread  spreadCommand  `cmd:"" group:"change" help:"Have another media node carry some of a large room's people, too."`
+	Gather  gatherCommand  `cmd:"" group:"change" help:"Bring a room's people back from the nodes that help to carry it."`
 	Remove  removeCommand  `cmd:"" group:"change" help:"Take somebody, or everybody, out of a room."`
 
 	Token tokenCommand `cmd:"" group:"keys" help:"Make an access token."`

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-rtc/holdfast/internal/invocation"
+	"github.com/holdfast-rtc/holdfast/internal/nodelist"
 )
 
 // completionCommand prints what a shell needs. The shell then asks the hidden verb complete for each word.
@@ -75,7 +76,7 @@ func (c *completeCommand) Run(ctx context.Context, model *kong.Kong, s streams) 
 func (c *completeCommand) live(ctx context.Context, argument string) []string {
 	var found []string
 	var answer struct {
-		Nodes []listedNode     `json:"nodes"`
+		Nodes []nodelist.Node  `json:"nodes"`
 		Rooms []map[string]any `json:"rooms"`
 	}
 	switch argument {
@@ -91,8 +92,8 @@ func (c *completeCommand) live(ctx context.Context, argument string) []string {
 			return nil
 		}
 		for _, n := range answer.Nodes {
-			if n.Role == "sfu" && !n.gone() {
-				found = append(found, n.Node)
+			if !n.Signaling() && !n.Gone() {
+				found = append(found, n.Name)
 			}
 		}
 	case "room":

@@ -30,24 +30,26 @@ type devCommand struct {
 }
 
 type devUpCommand struct {
-	SFU       int      `name:"sfu" default:"3" help:"How many media nodes."`
-	Signaling int      `default:"2" help:"How many signaling nodes."`
-	Redis     string   `placeholder:"URL" help:"A store, as --store of the nodes takes it; without one the embedded store runs as a process."`
-	Sentinels int      `hidden:"" help:"How many real Sentinels lead the nodes to the embedded store."`
-	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
-	Origin    []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
-	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
-	Turn      bool     `help:"Have the signaling nodes relay media (TURN over UDP and TCP)."`
-	People    int      `help:"How many drawn people wait in the room hall, 1 to 24; without it nobody, and 4 with demo."`
-	Verbose   bool     `help:"Show every line that a node logs."`
-	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
-	Host      []string `hidden:"" sep:"none" placeholder:"NAME=IP@PATH" help:"The network namespace that a node runs in, and its address there."`
-	NodeEnv   []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
+	SFU        int      `name:"sfu" default:"3" help:"How many media nodes."`
+	Signaling  int      `default:"2" help:"How many signaling nodes."`
+	Redis      string   `placeholder:"URL" help:"A store, as --store of the nodes takes it; without one the embedded store runs as a process."`
+	Sentinels  int      `hidden:"" help:"How many real Sentinels lead the nodes to the embedded store."`
+	Listen     string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
+	Origin     []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
+	MediaHost  string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
+	Turn       bool     `help:"Have the signaling nodes relay media (TURN over UDP and TCP)."`
+	People     int      `help:"How many drawn people wait in the room hall, 1 to 24; without it nobody, and 4 with demo."`
+	RoomPeople int      `help:"How many people a room may have, as the media nodes' --room-people; without it what those take by default."`
+	Standby    bool     `help:"Have media nodes go on with each other's calls, without a word to the clients, as the media nodes' --standby."`
+	Verbose    bool     `help:"Show every line that a node logs."`
+	State      string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
+	Host       []string `hidden:"" sep:"none" placeholder:"NAME=IP@PATH" help:"The network namespace that a node runs in, and its address there."`
+	NodeEnv    []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
 }
 
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Sentinels: c.Sentinels, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, People: c.People, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Sentinels: c.Sentinels, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, People: c.People, RoomPeople: c.RoomPeople, Standby: c.Standby, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
 	}
 	var hostFaults error

@@ -43,10 +43,75 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 type reasons struct {
 	Explanation *orchestrator.Explanation `json:"explanation"` // nil for who may not see the cluster
 	HeldBy      []struct {
-		Node  string       `json:"node"`
-		Peers []roomMember `json:"peers"`
+		Node    string       `json:"node"`
+		Peers   []roomMember `json:"peers"`
+		Members []roomNode   `json:"members"`
+		Changes []roomChange `json:"changes"`
+		Standby *struct {
+			Node        string `json:"node"`
+			Connections int    `json:"connections"`
+		} `json:"standby"`
 	} `json:"heldBy"`
 	Unreachable []string `json:"unreachable"`
+}
+
+// roomNode is a node of a room that has branches. The owner has no link.
+type roomNode struct {
+	Node                string  `json:"node"`
+	People              int     `json:"people"`
+	EgressBitsPerSecond uint64  `json:"egressBitsPerSecond"`
+	Fill                float64 `json:"fill"`
+	Why                 string  `json:"why"`
+	Since               int64   `json:"since"` // Unix ms
+	Stays               string  `json:"stays"`
+	Link                *struct {
+		Up   bool `json:"up"`
+		Sent struct {
+			Layers int `json:"layers"`
+		} `json:"sent"`
+	} `json:"link"`
+}
+
+// roomChange is a change of a room's nodes.
+type roomChange struct {
+	At     int64  `json:"at"` // Unix ms
+	What   string `json:"what"`
+	Node   string `json:"node"`
+	To     string `json:"to"`
+	People int    `json:"people"`
+	Why    string `json:"why"`
+}
+
+func (c roomChange) text() string {
+	what := c.What + " " + printable(c.Node)
+	if c.To != "" {
+		what = fmt.Sprintf("%s %s from %s to %s", c.What, count(c.People, "person", "people"), printable(c.Node), printable(c.To))
+	}
+	return fmt.Sprintf("    %s  %s: %s\n", clock(time.UnixMilli(c.At)), plain(what), plain(cmp.Or(c.Why, "no reason was given")))
+}
+
+func (m roomNode) text() string {
+	carries := fmt.Sprintf("  %s has %s and sends %.1f Mbit/s", printable(m.Node), count(m.People, "person", "people"), float64(m.EgressBitsPerSecond)/1e6)
+	if m.Fill > 0 {
+		carries += fmt.Sprintf(", %.0f %% of its ceiling with all rooms", 100*m.Fill)
+	}
+	switch {
+	case m.Link == nil:
+		return carries + ": it has the pin.\n"
+	case !m.Link.Up:
+		carries += ", and its link is down"
+	default:
+		carries += ", and is sent " + count(m.Link.Sent.Layers, "layer", "layers")
+	}
+	since := ""
+	if m.Since != 0 {
+		since = " since " + clock(time.UnixMilli(m.Since))
+	}
+	stays := ""
+	if m.Stays != "" {
+		stays = "; it " + plain(m.Stays)
+	}
+	return fmt.Sprintf("%s: a branch%s, %s%s.\n", carries, since, plain(cmp.Or(m.Why, "no reason was given")), stays)
 }
 
 func (a reasons) text(room string) string {
@@ -54,6 +119,22 @@ func (a reasons) text(room string) string {
 	name := printable(room)
 	for _, held := range a.HeldBy {
 		fmt.Fprintf(&out, "%s is open on %s, with %s.\n", name, printable(held.Node), count(len(held.Peers), "person", "people"))
+		if s := held.Standby; s != nil {
+			fmt.Fprintf(&out, "  %s stands by for %s.", printable(s.Node), count(s.Connections, "connection", "connections"))
+			if s.Connections >= len(held.Peers) && len(held.Members) == 0 {
+				fmt.Fprintf(&out, " The room goes there when %s is silent for 0.3 s.", printable(held.Node))
+			}
+			out.WriteString("\n")
+		}
+		for _, m := range held.Members {
+			out.WriteString(m.text())
+		}
+		if len(held.Changes) > 0 {
+			out.WriteString("  Changes of its nodes\n")
+		}
+		for _, c := range held.Changes {
+			out.WriteString(c.text())
+		}
 	}
 	if len(a.HeldBy) == 0 {
 		fmt.Fprintf(&out, "%s is open nowhere.\n", name)

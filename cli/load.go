@@ -133,23 +133,22 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	}
 }
 
-// larger is the environment of a cluster whose rooms, and connections of one address, take as many people as the run has.
-func (c *loadCommand) larger(mediaNodes int) map[string][]string {
-	env := map[string][]string{}
+// takePeople has a cluster take so many people in a room, and so many in all from one address.
+func takePeople(o *devcluster.Options, perRoom, all int) {
 	usual := func(name string) int {
 		n, _ := strconv.Atoi(node.Defaults()[name]) // it was written by strconv
 		return n
 	}
-	if c.Peers > usual("room_people") {
-		for i := range mediaNodes {
-			env[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_ROOM_PEOPLE=%d", c.Peers)}
-		}
+	if perRoom > usual("room_people") {
+		o.RoomPeople = perRoom
 	}
 	// One address has a quarter of the balancer's connections.
-	if needed := 4 * (c.rooms()*c.Peers + 100); needed > usual("max_connections") {
-		env["front"] = []string{fmt.Sprintf("HOLDFAST_MAX_CONNECTIONS=%d", needed)}
+	if needed := 4 * (all + 100); needed > usual("max_connections") {
+		if o.NodeEnv == nil {
+			o.NodeEnv = map[string][]string{}
+		}
+		o.NodeEnv["front"] = append(o.NodeEnv["front"], fmt.Sprintf("HOLDFAST_MAX_CONNECTIONS=%d", needed))
 	}
-	return env
 }
 
 func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster, error) {
@@ -160,6 +159,6 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
 	wanted := devcluster.Defaults()
 	wanted.Binary = self
-	wanted.NodeEnv = c.larger(wanted.SFU)
+	takePeople(&wanted, c.Peers, c.rooms()*c.Peers)
 	return devcluster.Start(ctx, wanted)
 }

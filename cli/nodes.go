@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/nodelist"
 )
 
 type nodesCommand struct{ serverFlags }
@@ -22,61 +24,11 @@ func (c *nodesCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	var answer nodeList
+	var answer nodelist.Answer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("decode the list of nodes: %w", err)
 	}
-	return answer.write(s.out)
-}
-
-type nodeList struct {
-	Nodes         []listedNode `json:"nodes"`
-	Settled       bool         `json:"settled"`
-	MixedVersions bool         `json:"mixedVersions"`
-}
-
-// listedNode is one node of the answer. Of a node that is gone only its name, Role, State, At, Cause and Version are known.
-type listedNode struct {
-	Node  string    `json:"node"`
-	Role  string    `json:"role"`
-	State string    `json:"state"`
-	At    time.Time `json:"at"`
-	Cause string    `json:"cause"`
-
-	Version     string `json:"version"`
-	Draining    bool   `json:"draining"`
-	Suspect     bool   `json:"suspect"`
-	Unreachable bool   `json:"unreachable"`
-
-	Rooms                   int    `json:"rooms"`
-	Peers                   int    `json:"peers"`
-	Sockets                 int    `json:"sockets"`
-	EgressBitsPerSecond     uint64 `json:"egressBitsPerSecond"`
-	CeilingBitsPerSecond    uint64 `json:"ceilingBitsPerSecond"`
-	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
-	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
-
-	Stalled        int      `json:"stalled"`
-	LimitedSeconds int      `json:"limitedSeconds"`
-	MediaSilent    []string `json:"mediaSilent"`
-}
-
-func (n *listedNode) gone() bool { return n.State == "dead" || n.State == "left" }
-
-// word is the node's state. The one that an operator has to know first wins.
-func (n *listedNode) word() string {
-	switch {
-	case n.gone():
-		return n.State
-	case n.Suspect:
-		return "suspect"
-	case n.Unreachable:
-		return "unreachable"
-	case n.Draining:
-		return "draining"
-	default:
-		return "up"
-	}
+	return writeNodes(s.out, &answer)
 }
 
 // percent is a share of a ceiling; "-" where there is none.
@@ -88,10 +40,10 @@ func percent(of, ceiling uint64) string {
 }
 
 // usualVersion is the version that most of the live nodes run.
-func (l *nodeList) usualVersion() string {
+func usualVersion(nodes []nodelist.Node) string {
 	counts, usual := map[string]int{}, ""
-	for _, n := range l.Nodes {
-		if n.gone() {
+	for _, n := range nodes {
+		if n.Gone() {
 			continue
 		}
 		counts[n.Version]++
@@ -102,30 +54,30 @@ func (l *nodeList) usualVersion() string {
 	return usual
 }
 
-func (l *nodeList) write(w io.Writer) error {
+func writeNodes(w io.Writer, l *nodelist.Answer) error {
 	if len(l.Nodes) == 0 {
 		fmt.Fprintln(w, "No node is known.")
 		return nil
 	}
-	usual := l.usualVersion()
+	usual := usualVersion(l.Nodes)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tROLE\tSTATE\tBITS\tPACKETS\tROOMS\tPEOPLE\tSOCKETS\tVERSION")
 	for _, n := range l.Nodes {
 		rooms, people, sockets := fmt.Sprint(n.Rooms), fmt.Sprint(n.Peers), "-"
-		if n.Role == "signaling" {
+		if n.Signaling() {
 			rooms, people, sockets = "-", "-", fmt.Sprint(n.Sockets)
 		}
-		if n.gone() {
+		if n.Gone() {
 			rooms, people, sockets = "-", "-", "-"
 		}
 		version := "unknown"
 		if n.Version != "" {
 			version = printable(n.Version)
 		}
-		if l.MixedVersions && !n.gone() && n.Version != usual {
+		if l.MixedVersions && !n.Gone() && n.Version != usual {
 			version += " (!)"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(n.Node), printable(n.Role), n.word(),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(n.Name), printable(n.Role), n.Condition(),
 			percent(n.EgressBitsPerSecond, n.CeilingBitsPerSecond), percent(n.EgressPacketsPerSecond, n.CeilingPacketsPerSecond),
 			rooms, people, sockets, version)
 	}
@@ -133,7 +85,7 @@ func (l *nodeList) write(w io.Writer) error {
 		return fmt.Errorf("print the nodes: %w", err)
 	}
 	for i := range l.Nodes {
-		l.Nodes[i].remarks(w)
+		writeRemarks(w, &l.Nodes[i])
 	}
 	if l.MixedVersions {
 		fmt.Fprintln(w, "The nodes run different versions; (!) marks those that differ from most. Finish the upgrade, or go back.")
@@ -144,9 +96,9 @@ func (l *nodeList) write(w io.Writer) error {
 	return nil
 }
 
-// remarks prints what is wrong with the node, one sentence a line.
-func (n *listedNode) remarks(w io.Writer) {
-	name := printable(n.Node)
+// writeRemarks prints what is wrong with the node, one sentence a line.
+func writeRemarks(w io.Writer, n *nodelist.Node) {
+	name := printable(n.Name)
 	switch {
 	case n.State == "dead" && n.Cause != "":
 		fmt.Fprintf(w, "%s died at %s (%s).\n", name, clock(n.At), plain(n.Cause))

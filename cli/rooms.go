@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+
+	"github.com/holdfast-rtc/holdfast/internal/nodelist"
 )
 
 type roomsCommand struct{ serverFlags }
@@ -34,12 +36,12 @@ func (c *roomsCommand) Run(ctx context.Context, s streams) error {
 // ceilings are the nodes' limits on bits per second. Who may not see the nodes gets none.
 func (c *roomsCommand) ceilings(ctx context.Context) map[string]uint64 {
 	of := map[string]uint64{}
-	var answer nodeList
+	var answer nodelist.Answer
 	if body, err := c.send(ctx, http.MethodGet, "nodes"); err != nil || json.Unmarshal(body, &answer) != nil {
 		return of
 	}
 	for _, n := range answer.Nodes {
-		of[n.Node] = n.CeilingBitsPerSecond
+		of[n.Name] = n.CeilingBitsPerSecond
 	}
 	return of
 }
@@ -50,6 +52,10 @@ type roomList struct {
 		Node                string       `json:"node"`
 		Peers               []roomMember `json:"peers"`
 		EgressBitsPerSecond uint64       `json:"egressBitsPerSecond"`
+		Members             []struct {
+			Node                string `json:"node"`
+			EgressBitsPerSecond uint64 `json:"egressBitsPerSecond"`
+		} `json:"members"` // the owner and the branches
 	} `json:"rooms"`
 	Unreachable []string `json:"unreachable"`
 }
@@ -70,8 +76,15 @@ func (l roomList) write(w io.Writer, ceilings map[string]uint64) error {
 		for _, peer := range room.Peers {
 			who = append(who, peer.shown())
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.1f Mbit/s\t%s\t%s\n", printable(room.Room), printable(room.Node), len(room.Peers),
-			float64(room.EgressBitsPerSecond)/1e6, share(room.EgressBitsPerSecond, ceilings[room.Node]), cmp.Or(strings.Join(who, ", "), "-"))
+		node, ceiling := printable(room.Node), ceilings[room.Node]
+		if branches := len(room.Members) - 1; branches > 0 {
+			node, ceiling = fmt.Sprintf("%s +%d", node, branches), 0
+			for _, m := range room.Members {
+				ceiling += ceilings[m.Node]
+			}
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.1f Mbit/s\t%s\t%s\n", printable(room.Room), node, len(room.Peers),
+			float64(room.EgressBitsPerSecond)/1e6, share(room.EgressBitsPerSecond, ceiling), cmp.Or(strings.Join(who, ", "), "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the rooms: %w", err)

@@ -16,12 +16,13 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 			{"peer":"p1","identity":"ada","attached":true,"connected":true},
 			{"peer":"p2","identity":"bob\u001b[2J\u202e","attached":true,"connected":false},
 			{"peer":"p3","identity":"eve \u6771\u200c\u4eac","attached":false,"connected":true}]},
+		{"room":"hall","node":"sfu-2","epoch":9,"egressBitsPerSecond":20000000,"peers":[],"members":[{"node":"sfu-2","people":0},{"node":"sfu-1","people":0},{"node":"sfu-3","people":0}]},
 		{"room":"a long room","node":"sfu-1","epoch":8,"peers":[]}],
 		"unreachable":["sfu-3"]}`
 	answer := full
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/nodes") {
-			_, _ = io.WriteString(w, `{"nodes":[{"node":"sfu-2","ceilingBitsPerSecond":100000000}]}`)
+			_, _ = io.WriteString(w, `{"nodes":[{"node":"sfu-2","ceilingBitsPerSecond":100000000},{"node":"sfu-1"},{"node":"sfu-3","ceilingBitsPerSecond":100000000}]}`)
 			return
 		}
 		_, _ = io.WriteString(w, answer)
@@ -37,16 +38,17 @@ func TestRoomsIsATableForPeople(t *testing.T) {
 		}
 		return out.String()
 	}
-	const want = `ROOM         NODE   PEOPLE  SENT        SHARE  WHO
-blue         sfu-2  3       1.2 Mbit/s  1.2 %  ada, "bob\x1b[2J\u202e" (no media), eve ` + "東\u200c京" + ` (away)
-a long room  sfu-1  0       0.0 Mbit/s  -      -
+	const want = `ROOM         NODE      PEOPLE  SENT         SHARE  WHO
+blue         sfu-2     3       1.2 Mbit/s   1.2 %  ada, "bob\x1b[2J\u202e" (no media), eve ` + "東\u200c京" + ` (away)
+hall         sfu-2 +2  0       20.0 Mbit/s  10 %   -
+a long room  sfu-1     0       0.0 Mbit/s   -      -
 No answer from sfu-3: rooms there are not listed.
 `
 	if got := ask(); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
 	var given map[string]any
-	if got := ask("--json"); json.Unmarshal([]byte(got), &given) != nil || len(given["rooms"].([]any)) != 2 {
+	if got := ask("--json"); json.Unmarshal([]byte(got), &given) != nil || len(given["rooms"].([]any)) != 3 {
 		t.Errorf("--json gave %s", got)
 	}
 	answer = `{"rooms":[],"unreachable":[]}`

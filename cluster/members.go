@@ -87,7 +87,7 @@ func (m *members) join(node Node) []Event {
 		if current.Suspect {
 			current.Suspect = false
 			m.live[node.Name()] = current
-			m.logChange("trusted", current, whyReturned)
+			m.logChange("member trusted", current, whyReturned)
 		}
 		return m.update(node)
 	case live && (current.Boot == m.self.Boot || why == whyReturned || current.Boot.Newer(node.Boot)):
@@ -144,7 +144,7 @@ func (m *members) die(node Node) []Event {
 	case m.confirmDeaths && current.Role == RoleSFU:
 		current.Suspect = true
 		m.live[node.Name()] = current
-		m.logChange("suspect", current, whyGossip)
+		m.logChange("member suspect", current, whyGossip)
 		return nil
 	default:
 		return m.remove(current, DepartureDead, whyGossip)
@@ -271,12 +271,12 @@ func (m *members) event(kind EventKind, node Node, why string) []Event {
 	if node.Boot == m.self.Boot {
 		return nil
 	}
-	m.logChange(string(kind), node, why)
+	m.logChange("member "+string(kind), node, why)
 	return []Event{{Kind: kind, Node: node, Why: why}}
 }
 
-func (m *members) logChange(what string, node Node, why string) {
-	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
+func (m *members) logChange(message string, node Node, why string) {
+	m.log.Info(message, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
 func (m *members) view() *View {

@@ -191,3 +191,6 @@ type Event struct {
 	// Why is for logs.
 	Why string
 }
+
+// Returned reports whether a boot joined that had been taken for dead, as after a frozen process goes on.
+func (e Event) Returned() bool { return e.Kind == EventJoined && e.Why == whyReturned }

@@ -10,4 +10,4 @@
 // control.proto, then NewServer for the answering end and NewPool for the asking one.
 package control
 
-//go:generate protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative control.proto link.proto messages.proto moves.proto
+//go:generate protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative control.proto link.proto messages.proto moves.proto standby.proto

@@ -130,6 +130,64 @@ func (Source) EnumDescriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{1}
 }
 
+// Part says which connection an offer is of, for a client with one connection
+// for each direction. Such a client offers first on its downlink, which then
+// stands for the client's media; a new downlink ends the uplink.
+type Part int32
+
+const (
+	Part_PART_UNSPECIFIED Part = 0 // the client has one connection
+	Part_PART_UPLINK      Part = 1 // the client sends on it
+	Part_PART_DOWNLINK    Part = 2 // the client receives on it
+	// A new downlink whose client is not known yet: from the answer to this offer
+	// the signaling node makes the offer that the client answers. What the SDP
+	// says of the client's ICE and DTLS means nothing. The next PART_DOWNLINK says it.
+	Part_PART_DOWNLINK_UNMET Part = 3
+)
+
+// Enum value maps for Part.
+var (
+	Part_name = map[int32]string{
+		0: "PART_UNSPECIFIED",
+		1: "PART_UPLINK",
+		2: "PART_DOWNLINK",
+		3: "PART_DOWNLINK_UNMET",
+	}
+	Part_value = map[string]int32{
+		"PART_UNSPECIFIED":    0,
+		"PART_UPLINK":         1,
+		"PART_DOWNLINK":       2,
+		"PART_DOWNLINK_UNMET": 3,
+	}
+)
+
+func (x Part) Enum() *Part {
+	p := new(Part)
+	*p = x
+	return p
+}
+
+func (x Part) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Part) Descriptor() protoreflect.EnumDescriptor {
+	return file_control_proto_enumTypes[2].Descriptor()
+}
+
+func (Part) Type() protoreflect.EnumType {
+	return &file_control_proto_enumTypes[2]
+}
+
+func (x Part) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Part.Descriptor instead.
+func (Part) EnumDescriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{2}
+}
+
 type Refusal int32
 
 const (
@@ -145,6 +203,9 @@ const (
 	Refusal_REFUSAL_REMOVED          Refusal = 9  // somebody who runs the room removed this peer; final
 	Refusal_REFUSAL_BROKE            Refusal = 10 // what this peer sent made the node panic; after two it is refused for a while
 	Refusal_REFUSAL_NOT_HERE         Refusal = 11 // only with Attach.only_if_here
+	// Attach at Refused.elsewhere, under the same pin and with the same generation. A branch that
+	// lost its owner refuses with it, too, and then names nobody: attach at the pin's node.
+	Refusal_REFUSAL_ELSEWHERE Refusal = 12
 )
 
 // Enum value maps for Refusal.
@@ -162,6 +223,7 @@ var (
 		9:  "REFUSAL_REMOVED",
 		10: "REFUSAL_BROKE",
 		11: "REFUSAL_NOT_HERE",
+		12: "REFUSAL_ELSEWHERE",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":      0,
@@ -176,6 +238,7 @@ var (
 		"REFUSAL_REMOVED":          9,
 		"REFUSAL_BROKE":            10,
 		"REFUSAL_NOT_HERE":         11,
+		"REFUSAL_ELSEWHERE":        12,
 	}
 )
 
@@ -190,11 +253,11 @@ func (x Refusal) String() string {
 }
 
 func (Refusal) Descriptor() protoreflect.EnumDescriptor {
-	return file_control_proto_enumTypes[2].Descriptor()
+	return file_control_proto_enumTypes[3].Descriptor()
 }
 
 func (Refusal) Type() protoreflect.EnumType {
-	return &file_control_proto_enumTypes[2]
+	return &file_control_proto_enumTypes[3]
 }
 
 func (x Refusal) Number() protoreflect.EnumNumber {
@@ -203,7 +266,7 @@ func (x Refusal) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refusal.Descriptor instead.
 func (Refusal) EnumDescriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 type TransportState int32
@@ -242,11 +305,11 @@ func (x TransportState) String() string {
 }
 
 func (TransportState) Descriptor() protoreflect.EnumDescriptor {
-	return file_control_proto_enumTypes[3].Descriptor()
+	return file_control_proto_enumTypes[4].Descriptor()
 }
 
 func (TransportState) Type() protoreflect.EnumType {
-	return &file_control_proto_enumTypes[3]
+	return &file_control_proto_enumTypes[4]
 }
 
 func (x TransportState) Number() protoreflect.EnumNumber {
@@ -255,7 +318,7 @@ func (x TransportState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TransportState.Descriptor instead.
 func (TransportState) EnumDescriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 type Act int32
@@ -267,6 +330,7 @@ const (
 	Act_ACT_LOWER_HAND  Act = 3
 	Act_ACT_GRANT       Act = 4 // runs the room too, for as long as the peer is in it
 	Act_ACT_GIVE_UP     Act = 5 // runs the room no longer
+	Act_ACT_UPDATE      Act = 6 // changes name, metadata, attributes or permissions
 )
 
 // Enum value maps for Act.
@@ -278,6 +342,7 @@ var (
 		3: "ACT_LOWER_HAND",
 		4: "ACT_GRANT",
 		5: "ACT_GIVE_UP",
+		6: "ACT_UPDATE",
 	}
 	Act_value = map[string]int32{
 		"ACT_UNSPECIFIED": 0,
@@ -286,6 +351,7 @@ var (
 		"ACT_LOWER_HAND":  3,
 		"ACT_GRANT":       4,
 		"ACT_GIVE_UP":     5,
+		"ACT_UPDATE":      6,
 	}
 )
 
@@ -300,11 +366,11 @@ func (x Act) String() string {
 }
 
 func (Act) Descriptor() protoreflect.EnumDescriptor {
-	return file_control_proto_enumTypes[4].Descriptor()
+	return file_control_proto_enumTypes[5].Descriptor()
 }
 
 func (Act) Type() protoreflect.EnumType {
-	return &file_control_proto_enumTypes[4]
+	return &file_control_proto_enumTypes[5]
 }
 
 func (x Act) Number() protoreflect.EnumNumber {
@@ -313,7 +379,7 @@ func (x Act) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Act.Descriptor instead.
 func (Act) EnumDescriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 // Fence is pin.Fence: the higher (epoch, nonce) wins.
@@ -701,8 +767,15 @@ type Attach struct {
 	OnlyIfHere         bool   `protobuf:"varint,16,opt,name=only_if_here,json=onlyIfHere,proto3" json:"only_if_here,omitempty"`
 	Signaling          string `protobuf:"bytes,17,opt,name=signaling,proto3" json:"signaling,omitempty"`                                                // the node that attaches the peer, for operators
 	KnowsRosterChanges bool   `protobuf:"varint,18,opt,name=knows_roster_changes,json=knowsRosterChanges,proto3" json:"knows_roster_changes,omitempty"` // the signaling node takes roster_changes; an older one is told each change by itself
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The signaling node and the client take REFUSAL_ELSEWHERE and Elsewhere. Others stay on the owner.
+	KnowsPlaces   bool   `protobuf:"varint,19,opt,name=knows_places,json=knowsPlaces,proto3" json:"knows_places,omitempty"`
+	Settings      string `protobuf:"bytes,24,opt,name=settings,proto3" json:"settings,omitempty"`                                 // of the room's door, as the store has them; empty: not known
+	CanChat       bool   `protobuf:"varint,25,opt,name=can_chat,json=canChat,proto3" json:"can_chat,omitempty"`                   // for applications, who are told of it; the signaling node sees to it
+	CanRename     bool   `protobuf:"varint,26,opt,name=can_rename,json=canRename,proto3" json:"can_rename,omitempty"`             // likewise
+	ServedBy      string `protobuf:"bytes,27,opt,name=served_by,json=servedBy,proto3" json:"served_by,omitempty"`                 // the process (boot) of the media node that had the client last; empty: none
+	KnowsAudience bool   `protobuf:"varint,28,opt,name=knows_audience,json=knowsAudience,proto3" json:"knows_audience,omitempty"` // the signaling node takes Attached.own and Audience; whom an older one attaches is always listed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attach) Reset() {
@@ -861,6 +934,109 @@ func (x *Attach) GetKnowsRosterChanges() bool {
 	return false
 }
 
+func (x *Attach) GetKnowsPlaces() bool {
+	if x != nil {
+		return x.KnowsPlaces
+	}
+	return false
+}
+
+func (x *Attach) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
+}
+
+func (x *Attach) GetCanChat() bool {
+	if x != nil {
+		return x.CanChat
+	}
+	return false
+}
+
+func (x *Attach) GetCanRename() bool {
+	if x != nil {
+		return x.CanRename
+	}
+	return false
+}
+
+func (x *Attach) GetServedBy() string {
+	if x != nil {
+		return x.ServedBy
+	}
+	return ""
+}
+
+func (x *Attach) GetKnowsAudience() bool {
+	if x != nil {
+		return x.KnowsAudience
+	}
+	return false
+}
+
+// Place is a node that has people of a room: its owner or a branch.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	Control       string                 `protobuf:"bytes,3,opt,name=control,proto3" json:"control,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Place) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Place) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *Place) GetControl() string {
+	if x != nil {
+		return x.Control
+	}
+	return ""
+}
+
 // Egress is headroom.Egress.
 type Egress struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +1048,7 @@ type Egress struct {
 
 func (x *Egress) Reset() {
 	*x = Egress{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1060,7 @@ func (x *Egress) String() string {
 func (*Egress) ProtoMessage() {}
 
 func (x *Egress) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1073,7 @@ func (x *Egress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Egress.ProtoReflect.Descriptor instead.
 func (*Egress) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Egress) GetBitsPerSecond() uint64 {
@@ -932,13 +1108,15 @@ type Peer struct {
 	// counts. 0: never; moderator is what the token says.
 	GrantJudgedUnixMs int64             `protobuf:"varint,13,opt,name=grant_judged_unix_ms,json=grantJudgedUnixMs,proto3" json:"grant_judged_unix_ms,omitempty"`
 	Attributes        map[string]string `protobuf:"bytes,14,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // the token's, opaque
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Is counted and not in the roster: one of the audience. In an Attach: was so at the former node.
+	Unlisted      bool `protobuf:"varint,15,opt,name=unlisted,proto3" json:"unlisted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1128,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1141,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Peer) GetId() string {
@@ -1064,25 +1242,40 @@ func (x *Peer) GetAttributes() map[string]string {
 	return nil
 }
 
+func (x *Peer) GetUnlisted() bool {
+	if x != nil {
+		return x.Unlisted
+	}
+	return false
+}
+
 // Offer is an SDP offer of the client. A fresh peer connection answers an offer
 // of a connection made elsewhere (restart across nodes); on the node that holds
 // the peer's live connection the same one answers it. An offer id sent twice
 // gets the cached answer.
 type Offer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Sdp           string                 `protobuf:"bytes,2,opt,name=sdp,proto3" json:"sdp,omitempty"`
-	Fresh         bool                   `protobuf:"varint,3,opt,name=fresh,proto3" json:"fresh,omitempty"` // from a new RTCPeerConnection: replace any the peer has
-	Senders       []*Sender              `protobuf:"bytes,4,rep,name=senders,proto3" json:"senders,omitempty"`
-	Slots         []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`   // the client's present slot table, so a new node keeps it
-	Unused        []*UnusedSlot          `protobuf:"bytes,6,rep,name=unused,proto3" json:"unused,omitempty"` // a new node keeps their SSRCs, which spares the browser work
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Sdp            string                 `protobuf:"bytes,2,opt,name=sdp,proto3" json:"sdp,omitempty"`
+	Fresh          bool                   `protobuf:"varint,3,opt,name=fresh,proto3" json:"fresh,omitempty"` // from a new RTCPeerConnection: replace any the peer has
+	Senders        []*Sender              `protobuf:"bytes,4,rep,name=senders,proto3" json:"senders,omitempty"`
+	Slots          []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`                                          // the client's present slot table, so a new node keeps it
+	Unused         []*UnusedSlot          `protobuf:"bytes,6,rep,name=unused,proto3" json:"unused,omitempty"`                                        // a new node keeps their SSRCs, which spares the browser work
+	Apart          bool                   `protobuf:"varint,7,opt,name=apart,proto3" json:"apart,omitempty"`                                         // each slot has a MediaStream of its own, so sound does not move to a picture of the same peer
+	DataNegotiated bool                   `protobuf:"varint,8,opt,name=data_negotiated,json=dataNegotiated,proto3" json:"data_negotiated,omitempty"` // the data channels are the streams 100 and 101, and no DATA_CHANNEL_OPEN comes
+	Part           Part                   `protobuf:"varint,9,opt,name=part,proto3,enum=holdfast.control.v1.Part" json:"part,omitempty"`
+	SlotsWait      bool                   `protobuf:"varint,10,opt,name=slots_wait,json=slotsWait,proto3" json:"slots_wait,omitempty"`             // a slot sends from the first Refresh of it on, when the client knows what it is
+	ReportSenders  bool                   `protobuf:"varint,11,opt,name=report_senders,json=reportSenders,proto3" json:"report_senders,omitempty"` // tell the client's SSRCs as they become known, because the client does not know them
+	// The streams of data channels that the client opened at a former node, which gets no DATA_CHANNEL_OPEN again; 0: none.
+	DataReliable  uint32 `protobuf:"varint,12,opt,name=data_reliable,json=dataReliable,proto3" json:"data_reliable,omitempty"`
+	DataLossy     uint32 `protobuf:"varint,13,opt,name=data_lossy,json=dataLossy,proto3" json:"data_lossy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Offer) Reset() {
 	*x = Offer{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1287,7 @@ func (x *Offer) String() string {
 func (*Offer) ProtoMessage() {}
 
 func (x *Offer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1300,7 @@ func (x *Offer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Offer.ProtoReflect.Descriptor instead.
 func (*Offer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Offer) GetId() string {
@@ -1152,6 +1345,55 @@ func (x *Offer) GetUnused() []*UnusedSlot {
 	return nil
 }
 
+func (x *Offer) GetApart() bool {
+	if x != nil {
+		return x.Apart
+	}
+	return false
+}
+
+func (x *Offer) GetDataNegotiated() bool {
+	if x != nil {
+		return x.DataNegotiated
+	}
+	return false
+}
+
+func (x *Offer) GetPart() Part {
+	if x != nil {
+		return x.Part
+	}
+	return Part_PART_UNSPECIFIED
+}
+
+func (x *Offer) GetSlotsWait() bool {
+	if x != nil {
+		return x.SlotsWait
+	}
+	return false
+}
+
+func (x *Offer) GetReportSenders() bool {
+	if x != nil {
+		return x.ReportSenders
+	}
+	return false
+}
+
+func (x *Offer) GetDataReliable() uint32 {
+	if x != nil {
+		return x.DataReliable
+	}
+	return 0
+}
+
+func (x *Offer) GetDataLossy() uint32 {
+	if x != nil {
+		return x.DataLossy
+	}
+	return 0
+}
+
 // UnusedSlot is a receiving m-line on which nothing has come, as the last answer
 // named it.
 type UnusedSlot struct {
@@ -1165,7 +1407,7 @@ type UnusedSlot struct {
 
 func (x *UnusedSlot) Reset() {
 	*x = UnusedSlot{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1419,7 @@ func (x *UnusedSlot) String() string {
 func (*UnusedSlot) ProtoMessage() {}
 
 func (x *UnusedSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1432,7 @@ func (x *UnusedSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnusedSlot.ProtoReflect.Descriptor instead.
 func (*UnusedSlot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UnusedSlot) GetMid() string {
@@ -1230,7 +1472,7 @@ type Sender struct {
 
 func (x *Sender) Reset() {
 	*x = Sender{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1484,7 @@ func (x *Sender) String() string {
 func (*Sender) ProtoMessage() {}
 
 func (x *Sender) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1497,7 @@ func (x *Sender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sender.ProtoReflect.Descriptor instead.
 func (*Sender) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Sender) GetMid() string {
@@ -1304,7 +1546,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1558,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1571,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *View) GetWants() []*Want {
@@ -1351,7 +1593,7 @@ type Want struct {
 
 func (x *Want) Reset() {
 	*x = Want{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1605,7 @@ func (x *Want) String() string {
 func (*Want) ProtoMessage() {}
 
 func (x *Want) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1618,7 @@ func (x *Want) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Want.ProtoReflect.Descriptor instead.
 func (*Want) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Want) GetPeer() string {
@@ -1417,7 +1659,7 @@ type Mute struct {
 
 func (x *Mute) Reset() {
 	*x = Mute{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1671,7 @@ func (x *Mute) String() string {
 func (*Mute) ProtoMessage() {}
 
 func (x *Mute) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1684,7 @@ func (x *Mute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mute.ProtoReflect.Descriptor instead.
 func (*Mute) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Mute) GetSource() Source {
@@ -1468,7 +1710,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1722,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1735,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Leave) GetReason() string {
@@ -1513,7 +1755,7 @@ type Rename struct {
 
 func (x *Rename) Reset() {
 	*x = Rename{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1767,7 @@ func (x *Rename) String() string {
 func (*Rename) ProtoMessage() {}
 
 func (x *Rename) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1780,7 @@ func (x *Rename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rename.ProtoReflect.Descriptor instead.
 func (*Rename) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Rename) GetName() string {
@@ -1559,7 +1801,7 @@ type Say struct {
 
 func (x *Say) Reset() {
 	*x = Say{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1813,7 @@ func (x *Say) String() string {
 func (*Say) ProtoMessage() {}
 
 func (x *Say) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1826,7 @@ func (x *Say) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Say.ProtoReflect.Descriptor instead.
 func (*Say) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Say) GetText() string {
@@ -1611,7 +1853,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1865,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1878,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 // Hand raises or lowers the peer's hand.
@@ -1649,7 +1891,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1903,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1916,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Hand) GetRaised() bool {
@@ -1694,7 +1936,7 @@ type React struct {
 
 func (x *React) Reset() {
 	*x = React{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1948,7 @@ func (x *React) String() string {
 func (*React) ProtoMessage() {}
 
 func (x *React) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1961,7 @@ func (x *React) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use React.ProtoReflect.Descriptor instead.
 func (*React) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *React) GetEmoji() string {
@@ -1740,7 +1982,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +1994,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +2007,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1804,6 +2046,12 @@ type PeerEvent struct {
 	//	*PeerEvent_Settled
 	//	*PeerEvent_Limited
 	//	*PeerEvent_RosterChanges
+	//	*PeerEvent_RoomState
+	//	*PeerEvent_Standby
+	//	*PeerEvent_Granted
+	//	*PeerEvent_Elsewhere
+	//	*PeerEvent_Audience
+	//	*PeerEvent_Senders
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1812,7 +2060,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +2072,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +2085,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -2041,6 +2289,60 @@ func (x *PeerEvent) GetRosterChanges() []byte {
 	return nil
 }
 
+func (x *PeerEvent) GetRoomState() *RoomState {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_RoomState); ok {
+			return x.RoomState
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetStandby() *RoomStandby {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Standby); ok {
+			return x.Standby
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetGranted() *Granted {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Granted); ok {
+			return x.Granted
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetElsewhere() *Elsewhere {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Elsewhere); ok {
+			return x.Elsewhere
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetAudience() *Audience {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Audience); ok {
+			return x.Audience
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetSenders() *Senders {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Senders); ok {
+			return x.Senders
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -2136,6 +2438,30 @@ type PeerEvent_RosterChanges struct {
 	RosterChanges []byte `protobuf:"bytes,23,opt,name=roster_changes,json=rosterChanges,proto3,oneof"`
 }
 
+type PeerEvent_RoomState struct {
+	RoomState *RoomState `protobuf:"bytes,28,opt,name=room_state,json=roomState,proto3,oneof"` // when it changes
+}
+
+type PeerEvent_Standby struct {
+	Standby *RoomStandby `protobuf:"bytes,30,opt,name=standby,proto3,oneof"` // when the node changes that can go on with the room's connections, or whether all can; without a boot there is none
+}
+
+type PeerEvent_Granted struct {
+	Granted *Granted `protobuf:"bytes,29,opt,name=granted,proto3,oneof"` // what an application has changed of the peer, and again after each attach
+}
+
+type PeerEvent_Elsewhere struct {
+	Elsewhere *Elsewhere `protobuf:"bytes,24,opt,name=elsewhere,proto3,oneof"`
+}
+
+type PeerEvent_Audience struct {
+	Audience *Audience `protobuf:"bytes,31,opt,name=audience,proto3,oneof"` // when it changes, at most every 2 s
+}
+
+type PeerEvent_Senders struct {
+	Senders *Senders `protobuf:"bytes,32,opt,name=senders,proto3,oneof"` // when an SSRC becomes known, for who asked for it
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -2180,7 +2506,64 @@ func (*PeerEvent_Limited) isPeerEvent_Event() {}
 
 func (*PeerEvent_RosterChanges) isPeerEvent_Event() {}
 
+func (*PeerEvent_RoomState) isPeerEvent_Event() {}
+
+func (*PeerEvent_Standby) isPeerEvent_Event() {}
+
+func (*PeerEvent_Granted) isPeerEvent_Event() {}
+
+func (*PeerEvent_Elsewhere) isPeerEvent_Event() {}
+
+func (*PeerEvent_Audience) isPeerEvent_Event() {}
+
+func (*PeerEvent_Senders) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
+
+// Senders are the client's SSRCs that its node knows by now.
+type Senders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Senders       []*Sender              `protobuf:"bytes,1,rep,name=senders,proto3" json:"senders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Senders) Reset() {
+	*x = Senders{}
+	mi := &file_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Senders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Senders) ProtoMessage() {}
+
+func (x *Senders) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Senders.ProtoReflect.Descriptor instead.
+func (*Senders) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Senders) GetSenders() []*Sender {
+	if x != nil {
+		return x.Senders
+	}
+	return nil
+}
 
 type Attached struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -2197,14 +2580,20 @@ type Attached struct {
 	WasHere           bool                   `protobuf:"varint,11,opt,name=was_here,json=wasHere,proto3" json:"was_here,omitempty"`                                  // the peer was in the room, or expected there; an older node does not say it
 	// Names the room as this process opened it. Streams with the same run and seq have the same
 	// roster. 0: an older node, or the peer is hidden and sees a roster of its own.
-	Run           uint64 `protobuf:"fixed64,12,opt,name=run,proto3" json:"run,omitempty"`
+	Run           uint64       `protobuf:"fixed64,12,opt,name=run,proto3" json:"run,omitempty"`
+	Continues     bool         `protobuf:"varint,17,opt,name=continues,proto3" json:"continues,omitempty"`                  // the client's media connection goes on here as it is: the client does nothing
+	RoomState     *RoomState   `protobuf:"bytes,16,opt,name=room_state,json=roomState,proto3" json:"room_state,omitempty"`  // absent: not known yet
+	Standby       *RoomStandby `protobuf:"bytes,19,opt,name=standby,proto3" json:"standby,omitempty"`                       // as last told
+	TakesData     bool         `protobuf:"varint,18,opt,name=takes_data,json=takesData,proto3" json:"takes_data,omitempty"` // offers with data channels are answered; an older node rejects them
+	Own           *Peer        `protobuf:"bytes,21,opt,name=own,proto3" json:"own,omitempty"`                               // the peer's own entry, if the roster does not have it: unlisted
+	Audience      uint32       `protobuf:"varint,20,opt,name=audience,proto3" json:"audience,omitempty"`                    // as of Audience
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2605,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2618,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Attached) GetPeer() string {
@@ -2316,6 +2705,345 @@ func (x *Attached) GetRun() uint64 {
 	return 0
 }
 
+func (x *Attached) GetContinues() bool {
+	if x != nil {
+		return x.Continues
+	}
+	return false
+}
+
+func (x *Attached) GetRoomState() *RoomState {
+	if x != nil {
+		return x.RoomState
+	}
+	return nil
+}
+
+func (x *Attached) GetStandby() *RoomStandby {
+	if x != nil {
+		return x.Standby
+	}
+	return nil
+}
+
+func (x *Attached) GetTakesData() bool {
+	if x != nil {
+		return x.TakesData
+	}
+	return false
+}
+
+func (x *Attached) GetOwn() *Peer {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+func (x *Attached) GetAudience() uint32 {
+	if x != nil {
+		return x.Audience
+	}
+	return 0
+}
+
+// Audience counts the people who are in the room and not in its roster: beyond a limit those who
+// only watch. Who does something that others see is listed.
+type Audience struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	People        uint32                 `protobuf:"varint,1,opt,name=people,proto3" json:"people,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Audience) Reset() {
+	*x = Audience{}
+	mi := &file_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Audience) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Audience) ProtoMessage() {}
+
+func (x *Audience) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Audience.ProtoReflect.Descriptor instead.
+func (*Audience) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Audience) GetPeople() uint32 {
+	if x != nil {
+		return x.People
+	}
+	return 0
+}
+
+// RoomState is what clients are told of the room itself.
+type RoomState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Metadata      string                 `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"` // the application's, opaque
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoomState) Reset() {
+	*x = RoomState{}
+	mi := &file_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoomState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoomState) ProtoMessage() {}
+
+func (x *RoomState) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoomState.ProtoReflect.Descriptor instead.
+func (*RoomState) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RoomState) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
+// Update is what an application changes of a peer.
+type Update struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *string                `protobuf:"bytes,1,opt,name=name,proto3,oneof" json:"name,omitempty"`
+	Metadata      *string                `protobuf:"bytes,2,opt,name=metadata,proto3,oneof" json:"metadata,omitempty"`
+	Attributes    map[string]string      `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // an empty value takes the attribute out
+	Permission    *Permission            `protobuf:"bytes,4,opt,name=permission,proto3" json:"permission,omitempty"`                                                                           // absent: unchanged
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Update) Reset() {
+	*x = Update{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Update) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Update) ProtoMessage() {}
+
+func (x *Update) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Update.ProtoReflect.Descriptor instead.
+func (*Update) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Update) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *Update) GetMetadata() string {
+	if x != nil && x.Metadata != nil {
+		return *x.Metadata
+	}
+	return ""
+}
+
+func (x *Update) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Update) GetPermission() *Permission {
+	if x != nil {
+		return x.Permission
+	}
+	return nil
+}
+
+type Permission struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CanPublish    bool                   `protobuf:"varint,1,opt,name=can_publish,json=canPublish,proto3" json:"can_publish,omitempty"`
+	Sources       uint32                 `protobuf:"varint,2,opt,name=sources,proto3" json:"sources,omitempty"` // as of Attach
+	CanChat       bool                   `protobuf:"varint,3,opt,name=can_chat,json=canChat,proto3" json:"can_chat,omitempty"`
+	CanRename     bool                   `protobuf:"varint,4,opt,name=can_rename,json=canRename,proto3" json:"can_rename,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Permission) Reset() {
+	*x = Permission{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Permission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Permission) ProtoMessage() {}
+
+func (x *Permission) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Permission.ProtoReflect.Descriptor instead.
+func (*Permission) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Permission) GetCanPublish() bool {
+	if x != nil {
+		return x.CanPublish
+	}
+	return false
+}
+
+func (x *Permission) GetSources() uint32 {
+	if x != nil {
+		return x.Sources
+	}
+	return 0
+}
+
+func (x *Permission) GetCanChat() bool {
+	if x != nil {
+		return x.CanChat
+	}
+	return false
+}
+
+func (x *Permission) GetCanRename() bool {
+	if x != nil {
+		return x.CanRename
+	}
+	return false
+}
+
+// Granted tells a peer's signaling node how the peer stands, so that it says so at the next attach.
+type Granted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Metadata      string                 `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Attributes    map[string]string      `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Permission    *Permission            `protobuf:"bytes,4,opt,name=permission,proto3" json:"permission,omitempty"` // absent: as the token says
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Granted) Reset() {
+	*x = Granted{}
+	mi := &file_control_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Granted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Granted) ProtoMessage() {}
+
+func (x *Granted) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Granted.ProtoReflect.Descriptor instead.
+func (*Granted) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Granted) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Granted) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
+func (x *Granted) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Granted) GetPermission() *Permission {
+	if x != nil {
+		return x.Permission
+	}
+	return nil
+}
+
 // Limited says that pictures are smaller, or not sent, because the node is near its ceiling.
 type Limited struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2326,7 +3054,7 @@ type Limited struct {
 
 func (x *Limited) Reset() {
 	*x = Limited{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +3066,7 @@ func (x *Limited) String() string {
 func (*Limited) ProtoMessage() {}
 
 func (x *Limited) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +3079,7 @@ func (x *Limited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limited.ProtoReflect.Descriptor instead.
 func (*Limited) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Limited) GetLimited() bool {
@@ -2371,7 +3099,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +3111,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +3124,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Path) GetBitsPerSecond() uint64 {
@@ -2410,15 +3138,16 @@ type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          Refusal                `protobuf:"varint,1,opt,name=code,proto3,enum=holdfast.control.v1.Refusal" json:"code,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Current       *Fence                 `protobuf:"bytes,3,opt,name=current,proto3" json:"current,omitempty"` // with REFUSAL_FENCED: the higher fence
-	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`    // with REFUSAL_REMOVED: the call was ended for everybody
+	Current       *Fence                 `protobuf:"bytes,3,opt,name=current,proto3" json:"current,omitempty"`     // with REFUSAL_FENCED: the higher fence
+	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`        // with REFUSAL_REMOVED: the call was ended for everybody
+	Elsewhere     *Place                 `protobuf:"bytes,5,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"` // with REFUSAL_ELSEWHERE
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +3159,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +3172,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -2474,6 +3203,67 @@ func (x *Refused) GetEnded() bool {
 	return false
 }
 
+func (x *Refused) GetElsewhere() *Place {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return nil
+}
+
+// Elsewhere ends the peer's place at this node: attach at the named one, under the
+// same pin and with a higher generation, and have the client move its media there.
+type Elsewhere struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         *Place                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"` // absent: ask the room's owner
+	Live          bool                   `protobuf:"varint,2,opt,name=live,proto3" json:"live,omitempty"`  // this node goes on forwarding to the peer until it has moved, for 15 s at most
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Elsewhere) Reset() {
+	*x = Elsewhere{}
+	mi := &file_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Elsewhere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Elsewhere) ProtoMessage() {}
+
+func (x *Elsewhere) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Elsewhere.ProtoReflect.Descriptor instead.
+func (*Elsewhere) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Elsewhere) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *Elsewhere) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	OfferId       string                 `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
@@ -2484,7 +3274,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +3286,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +3299,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -2537,7 +3327,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +3339,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +3352,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -2601,7 +3391,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +3403,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +3416,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Slot) GetMid() string {
@@ -2674,7 +3464,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +3476,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +3489,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2728,7 +3518,7 @@ type Lack struct {
 
 func (x *Lack) Reset() {
 	*x = Lack{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +3530,7 @@ func (x *Lack) String() string {
 func (*Lack) ProtoMessage() {}
 
 func (x *Lack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +3543,7 @@ func (x *Lack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lack.ProtoReflect.Descriptor instead.
 func (*Lack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Lack) GetPeer() string {
@@ -2786,7 +3576,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2798,7 +3588,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2811,7 +3601,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2835,7 +3625,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +3637,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +3650,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2929,7 +3719,7 @@ type RosterChanges struct {
 
 func (x *RosterChanges) Reset() {
 	*x = RosterChanges{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3731,7 @@ func (x *RosterChanges) String() string {
 func (*RosterChanges) ProtoMessage() {}
 
 func (x *RosterChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3744,7 @@ func (x *RosterChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChanges.ProtoReflect.Descriptor instead.
 func (*RosterChanges) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RosterChanges) GetChanges() []*RosterChange {
@@ -2973,7 +3763,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3775,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3788,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -3018,7 +3808,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3820,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3833,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -3069,7 +3859,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3871,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3884,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -3120,7 +3910,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3922,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3935,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Chat) GetPeer() string {
@@ -3202,7 +3992,7 @@ type Silenced struct {
 
 func (x *Silenced) Reset() {
 	*x = Silenced{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +4004,7 @@ func (x *Silenced) String() string {
 func (*Silenced) ProtoMessage() {}
 
 func (x *Silenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +4017,7 @@ func (x *Silenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
 func (*Silenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Silenced) GetSource() Source {
@@ -3255,7 +4045,7 @@ type UnmuteAsked struct {
 
 func (x *UnmuteAsked) Reset() {
 	*x = UnmuteAsked{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3267,7 +4057,7 @@ func (x *UnmuteAsked) String() string {
 func (*UnmuteAsked) ProtoMessage() {}
 
 func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3280,7 +4070,7 @@ func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
 func (*UnmuteAsked) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UnmuteAsked) GetSource() Source {
@@ -3308,7 +4098,7 @@ type Reactions struct {
 
 func (x *Reactions) Reset() {
 	*x = Reactions{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +4110,7 @@ func (x *Reactions) String() string {
 func (*Reactions) ProtoMessage() {}
 
 func (x *Reactions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +4123,7 @@ func (x *Reactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
 func (*Reactions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Reactions) GetReactions() []*Reaction {
@@ -3353,7 +4143,7 @@ type Reaction struct {
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +4155,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +4168,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Reaction) GetPeer() string {
@@ -3407,7 +4197,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +4209,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +4222,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -3460,7 +4250,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +4262,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +4275,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -3519,7 +4309,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +4321,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +4334,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 type Closed struct {
@@ -3556,7 +4346,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +4358,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +4371,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Closed) GetReason() string {
@@ -3602,7 +4392,7 @@ type ReachRequest struct {
 
 func (x *ReachRequest) Reset() {
 	*x = ReachRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +4404,7 @@ func (x *ReachRequest) String() string {
 func (*ReachRequest) ProtoMessage() {}
 
 func (x *ReachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +4417,7 @@ func (x *ReachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachRequest.ProtoReflect.Descriptor instead.
 func (*ReachRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReachRequest) GetSignaling() string {
@@ -3663,7 +4453,7 @@ type ReachReply struct {
 
 func (x *ReachReply) Reset() {
 	*x = ReachReply{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +4465,7 @@ func (x *ReachReply) String() string {
 func (*ReachReply) ProtoMessage() {}
 
 func (x *ReachReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +4478,7 @@ func (x *ReachReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachReply.ProtoReflect.Descriptor instead.
 func (*ReachReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReachReply) GetBoot() string {
@@ -3730,7 +4520,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +4532,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +4545,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *WatchRequest) GetSignalingNode() string {
@@ -3793,7 +4583,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +4595,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +4608,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Heartbeat) GetNode() string {
@@ -3865,16 +4655,17 @@ func (x *Heartbeat) GetCapabilities() []string {
 
 type RoomsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Media         bool                   `protobuf:"varint,1,opt,name=media,proto3" json:"media,omitempty"` // also tell the state of each peer's media; bounded, and not free
-	Brief         bool                   `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"` // leave the peers out, and only count them
-	Room          string                 `protobuf:"bytes,3,opt,name=room,proto3" json:"room,omitempty"`    // tell of this room alone; empty: of all
+	Media         bool                   `protobuf:"varint,1,opt,name=media,proto3" json:"media,omitempty"`     // also tell the state of each peer's media; bounded, and not free
+	Brief         bool                   `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"`     // leave the peers out, and only count them
+	Room          string                 `protobuf:"bytes,3,opt,name=room,proto3" json:"room,omitempty"`        // tell of this room alone; empty: of all
+	Entries       bool                   `protobuf:"varint,4,opt,name=entries,proto3" json:"entries,omitempty"` // also tell each peer's entry in the roster
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +4677,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +4690,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3923,6 +4714,13 @@ func (x *RoomsRequest) GetRoom() string {
 	return ""
 }
 
+func (x *RoomsRequest) GetEntries() bool {
+	if x != nil {
+		return x.Entries
+	}
+	return false
+}
+
 type RoomsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -3934,7 +4732,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4744,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4757,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3993,16 +4791,24 @@ type HeldRoom struct {
 	EgressBitsPerSecond uint64                 `protobuf:"varint,6,opt,name=egress_bits_per_second,json=egressBitsPerSecond,proto3" json:"egress_bits_per_second,omitempty"`
 	Size                *RoomSize              `protobuf:"bytes,7,opt,name=size,proto3" json:"size,omitempty"` // an older node does not tell it
 	// Those of packets_dropped that were too old when the node got to them, because it had too little CPU time.
-	PacketsLate   uint64 `protobuf:"varint,8,opt,name=packets_late,json=packetsLate,proto3" json:"packets_late,omitempty"`
-	People        uint32 `protobuf:"varint,9,opt,name=people,proto3" json:"people,omitempty"`        // the peers, also when they are left out
-	Connected     uint32 `protobuf:"varint,10,opt,name=connected,proto3" json:"connected,omitempty"` // those of them whose DTLS transport is up
+	PacketsLate   uint64          `protobuf:"varint,8,opt,name=packets_late,json=packetsLate,proto3" json:"packets_late,omitempty"`
+	People        uint32          `protobuf:"varint,9,opt,name=people,proto3" json:"people,omitempty"`                                    // the peers here, also when they are left out
+	Connected     uint32          `protobuf:"varint,10,opt,name=connected,proto3" json:"connected,omitempty"`                             // those of them whose DTLS transport is up
+	Owner         string          `protobuf:"bytes,11,opt,name=owner,proto3" json:"owner,omitempty"`                                      // not empty on a branch: the node that has the pin
+	Branches      []*Member       `protobuf:"bytes,12,rep,name=branches,proto3" json:"branches,omitempty"`                                // at the owner
+	OpenedUnixMs  int64           `protobuf:"varint,17,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"` // by the node's clock
+	Publishers    uint32          `protobuf:"varint,18,opt,name=publishers,proto3" json:"publishers,omitempty"`                           // people who show or say something
+	RoomState     *RoomState      `protobuf:"bytes,19,opt,name=room_state,json=roomState,proto3" json:"room_state,omitempty"`             // absent: not known yet
+	Fill          float64         `protobuf:"fixed64,20,opt,name=fill,proto3" json:"fill,omitempty"`                                      // of the owner of a spread room, as of Member
+	Changes       []*SpreadChange `protobuf:"bytes,21,rep,name=changes,proto3" json:"changes,omitempty"`                                  // the last ones, at the owner
+	Standby       *RoomStandby    `protobuf:"bytes,22,opt,name=standby,proto3" json:"standby,omitempty"`                                  // absent: no node stands by
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4820,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4833,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -4100,6 +4906,514 @@ func (x *HeldRoom) GetConnected() uint32 {
 	return 0
 }
 
+func (x *HeldRoom) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *HeldRoom) GetBranches() []*Member {
+	if x != nil {
+		return x.Branches
+	}
+	return nil
+}
+
+func (x *HeldRoom) GetOpenedUnixMs() int64 {
+	if x != nil {
+		return x.OpenedUnixMs
+	}
+	return 0
+}
+
+func (x *HeldRoom) GetPublishers() uint32 {
+	if x != nil {
+		return x.Publishers
+	}
+	return 0
+}
+
+func (x *HeldRoom) GetRoomState() *RoomState {
+	if x != nil {
+		return x.RoomState
+	}
+	return nil
+}
+
+func (x *HeldRoom) GetFill() float64 {
+	if x != nil {
+		return x.Fill
+	}
+	return 0
+}
+
+func (x *HeldRoom) GetChanges() []*SpreadChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *HeldRoom) GetStandby() *RoomStandby {
+	if x != nil {
+		return x.Standby
+	}
+	return nil
+}
+
+// RoomStandby is the node that can go on with a room's connections.
+type RoomStandby struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Connections   uint32                 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"` // that can go on there
+	Boot          string                 `protobuf:"bytes,3,opt,name=boot,proto3" json:"boot,omitempty"`
+	All           bool                   `protobuf:"varint,4,opt,name=all,proto3" json:"all,omitempty"` // every connection of the room can go on there
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoomStandby) Reset() {
+	*x = RoomStandby{}
+	mi := &file_control_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoomStandby) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoomStandby) ProtoMessage() {}
+
+func (x *RoomStandby) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoomStandby.ProtoReflect.Descriptor instead.
+func (*RoomStandby) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *RoomStandby) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RoomStandby) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *RoomStandby) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *RoomStandby) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+// Member is a branch of a room, as the owner knows it.
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         *Place                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
+	People        uint32                 `protobuf:"varint,2,opt,name=people,proto3" json:"people,omitempty"`
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"` // it was appointed, in words
+	SinceUnixMs   int64                  `protobuf:"varint,4,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	Sent          *LinkFigures           `protobuf:"bytes,5,opt,name=sent,proto3" json:"sent,omitempty"` // by the owner, over the link
+	Received      *LinkFigures           `protobuf:"bytes,6,opt,name=received,proto3" json:"received,omitempty"`
+	Up            bool                   `protobuf:"varint,7,opt,name=up,proto3" json:"up,omitempty"`      // the link
+	Fill          float64                `protobuf:"fixed64,8,opt,name=fill,proto3" json:"fill,omitempty"` // load/ceiling of the node, with those who are on their way to it
+	Stays         string                 `protobuf:"bytes,9,opt,name=stays,proto3" json:"stays,omitempty"` // for how long, or until what, in words
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_control_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *Member) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *Member) GetPeople() uint32 {
+	if x != nil {
+		return x.People
+	}
+	return 0
+}
+
+func (x *Member) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *Member) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Member) GetSent() *LinkFigures {
+	if x != nil {
+		return x.Sent
+	}
+	return nil
+}
+
+func (x *Member) GetReceived() *LinkFigures {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+func (x *Member) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *Member) GetFill() float64 {
+	if x != nil {
+		return x.Fill
+	}
+	return 0
+}
+
+func (x *Member) GetStays() string {
+	if x != nil {
+		return x.Stays
+	}
+	return ""
+}
+
+// SpreadChange is a change of a room's nodes.
+type SpreadChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	What          string                 `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"` // appoint, gather, move, close, failed, lost or kept
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	To            string                 `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`          // of a move
+	People        uint32                 `protobuf:"varint,5,opt,name=people,proto3" json:"people,omitempty"` // of a move
+	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadChange) Reset() {
+	*x = SpreadChange{}
+	mi := &file_control_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadChange) ProtoMessage() {}
+
+func (x *SpreadChange) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadChange.ProtoReflect.Descriptor instead.
+func (*SpreadChange) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *SpreadChange) GetAtUnixMs() int64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *SpreadChange) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *SpreadChange) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *SpreadChange) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *SpreadChange) GetPeople() uint32 {
+	if x != nil {
+		return x.People
+	}
+	return 0
+}
+
+func (x *SpreadChange) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// LinkFigures count since the link began.
+type LinkFigures struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Packets       uint64                 `protobuf:"varint,1,opt,name=packets,proto3" json:"packets,omitempty"`
+	Lost          uint64                 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`     // and not repeated in time
+	Layers        uint32                 `protobuf:"varint,3,opt,name=layers,proto3" json:"layers,omitempty"` // that cross just now
+	Known         uint32                 `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`   // layers that were announced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkFigures) Reset() {
+	*x = LinkFigures{}
+	mi := &file_control_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkFigures) ProtoMessage() {}
+
+func (x *LinkFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkFigures.ProtoReflect.Descriptor instead.
+func (*LinkFigures) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *LinkFigures) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *LinkFigures) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *LinkFigures) GetLayers() uint32 {
+	if x != nil {
+		return x.Layers
+	}
+	return 0
+}
+
+func (x *LinkFigures) GetKnown() uint32 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+type SpreadRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
+	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"` // of the branch; a gathering may leave it out: all of the room's
+	Gather        bool                   `protobuf:"varint,3,opt,name=gather,proto3" json:"gather,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"` // in words, for operators
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadRequest) Reset() {
+	*x = SpreadRequest{}
+	mi := &file_control_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadRequest) ProtoMessage() {}
+
+func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
+func (*SpreadRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *SpreadRequest) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+func (x *SpreadRequest) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *SpreadRequest) GetGather() bool {
+	if x != nil {
+		return x.Gather
+	}
+	return false
+}
+
+func (x *SpreadRequest) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type SpreadReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Held          bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"` // this node owns the room
+	Branches      []*Member              `protobuf:"bytes,2,rep,name=branches,proto3" json:"branches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadReply) Reset() {
+	*x = SpreadReply{}
+	mi := &file_control_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadReply) ProtoMessage() {}
+
+func (x *SpreadReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadReply.ProtoReflect.Descriptor instead.
+func (*SpreadReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *SpreadReply) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *SpreadReply) GetBranches() []*Member {
+	if x != nil {
+		return x.Branches
+	}
+	return nil
+}
+
 // RoomSize is what a room costs a node, for whoever has to place it.
 type RoomSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4114,7 +5428,7 @@ type RoomSize struct {
 
 func (x *RoomSize) Reset() {
 	*x = RoomSize{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +5440,7 @@ func (x *RoomSize) String() string {
 func (*RoomSize) ProtoMessage() {}
 
 func (x *RoomSize) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +5453,7 @@ func (x *RoomSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomSize.ProtoReflect.Descriptor instead.
 func (*RoomSize) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RoomSize) GetPeople() uint32 {
@@ -4187,16 +5501,22 @@ type HeldPeer struct {
 	Media     *MediaState            `protobuf:"bytes,6,opt,name=media,proto3" json:"media,omitempty"`          // only when asked for
 	Signaling string                 `protobuf:"bytes,7,opt,name=signaling,proto3" json:"signaling,omitempty"`  // the signaling node that holds its stream; empty: none, or an older one
 	// How the media reach the node, when media was asked for: "udp" or "tcp"; empty: they do not.
-	Transport     string `protobuf:"bytes,8,opt,name=transport,proto3" json:"transport,omitempty"`
-	RoundTripMs   uint32 `protobuf:"varint,9,opt,name=round_trip_ms,json=roundTripMs,proto3" json:"round_trip_ms,omitempty"`   // as its last report shows; 0: not known
-	LostPermille  uint32 `protobuf:"varint,10,opt,name=lost_permille,json=lostPermille,proto3" json:"lost_permille,omitempty"` // of what it is sent, in its last report, the worst of its streams
+	Transport     string      `protobuf:"bytes,8,opt,name=transport,proto3" json:"transport,omitempty"`
+	RoundTripMs   uint32      `protobuf:"varint,9,opt,name=round_trip_ms,json=roundTripMs,proto3" json:"round_trip_ms,omitempty"`     // as its last report shows; 0: not known
+	LostPermille  uint32      `protobuf:"varint,10,opt,name=lost_permille,json=lostPermille,proto3" json:"lost_permille,omitempty"`   // of what it is sent, in its last report, the worst of its streams
+	Entry         *Peer       `protobuf:"bytes,16,opt,name=entry,proto3" json:"entry,omitempty"`                                      // this and the following only when entries are asked for
+	JoinedUnixMs  int64       `protobuf:"varint,17,opt,name=joined_unix_ms,json=joinedUnixMs,proto3" json:"joined_unix_ms,omitempty"` // by the node's clock
+	CanSubscribe  bool        `protobuf:"varint,18,opt,name=can_subscribe,json=canSubscribe,proto3" json:"can_subscribe,omitempty"`
+	Permission    *Permission `protobuf:"bytes,19,opt,name=permission,proto3" json:"permission,omitempty"`
+	Published     uint32      `protobuf:"varint,21,opt,name=published,proto3" json:"published,omitempty"` // the sources that have an m-line, also when they are muted
+	Shows         uint32      `protobuf:"varint,20,opt,name=shows,proto3" json:"shows,omitempty"`         // the sources that it publishes by its own word; bits as of Attach.sources
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4208,7 +5528,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4221,7 +5541,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -4294,6 +5614,48 @@ func (x *HeldPeer) GetLostPermille() uint32 {
 	return 0
 }
 
+func (x *HeldPeer) GetEntry() *Peer {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *HeldPeer) GetJoinedUnixMs() int64 {
+	if x != nil {
+		return x.JoinedUnixMs
+	}
+	return 0
+}
+
+func (x *HeldPeer) GetCanSubscribe() bool {
+	if x != nil {
+		return x.CanSubscribe
+	}
+	return false
+}
+
+func (x *HeldPeer) GetPermission() *Permission {
+	if x != nil {
+		return x.Permission
+	}
+	return nil
+}
+
+func (x *HeldPeer) GetPublished() uint32 {
+	if x != nil {
+		return x.Published
+	}
+	return 0
+}
+
+func (x *HeldPeer) GetShows() uint32 {
+	if x != nil {
+		return x.Shows
+	}
+	return 0
+}
+
 // MediaState is what the node sends to one peer and receives from it, and what each
 // stream waits for. Counts are since the connection, slot or track began; an age of
 // -1 ms means never.
@@ -4310,7 +5672,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4322,7 +5684,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4335,7 +5697,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -4396,7 +5758,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4408,7 +5770,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4421,7 +5783,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SlotState) GetMid() string {
@@ -4549,7 +5911,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +5923,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +5936,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4673,7 +6035,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +6047,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +6060,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4731,7 +6093,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4743,7 +6105,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4756,7 +6118,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4777,7 +6139,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +6151,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +6164,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4837,7 +6199,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4849,7 +6211,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4862,7 +6224,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4895,7 +6257,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4907,7 +6269,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4920,7 +6282,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4942,7 +6304,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4954,7 +6316,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4967,7 +6329,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -5012,7 +6374,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5024,7 +6386,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5037,7 +6399,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -5091,7 +6453,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5103,7 +6465,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5116,7 +6478,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -5139,7 +6501,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5151,7 +6513,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5164,7 +6526,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{64}
+	return file_control_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -5215,7 +6577,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5227,7 +6589,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5240,7 +6602,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{65}
+	return file_control_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -5281,7 +6643,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +6655,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +6668,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{66}
+	return file_control_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -5325,6 +6687,135 @@ func (x *RemoveReply) GetIdentities() []string {
 
 // ModerateRequest names whom: a peer, every peer of an identity, or, for ACT_MUTE
 // and ACT_LOWER_HAND, neither: everybody but by_peer.
+// Data is a message over data channels.
+type Data struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // peer id, to whom it is not sent; empty: a server
+	Lossy         bool                   `protobuf:"varint,3,opt,name=lossy,proto3" json:"lossy,omitempty"`
+	Packet        []byte                 `protobuf:"bytes,4,opt,name=packet,proto3" json:"packet,omitempty"`         // LiveKit's DataPacket, with its sender
+	Identities    []string               `protobuf:"bytes,5,rep,name=identities,proto3" json:"identities,omitempty"` // to whom; with sids empty too, to everybody
+	Sids          []string               `protobuf:"bytes,6,rep,name=sids,proto3" json:"sids,omitempty"`             // LiveKit's ids of participants
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Data) Reset() {
+	*x = Data{}
+	mi := &file_control_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Data) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Data) ProtoMessage() {}
+
+func (x *Data) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Data.ProtoReflect.Descriptor instead.
+func (*Data) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *Data) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+func (x *Data) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Data) GetLossy() bool {
+	if x != nil {
+		return x.Lossy
+	}
+	return false
+}
+
+func (x *Data) GetPacket() []byte {
+	if x != nil {
+		return x.Packet
+	}
+	return nil
+}
+
+func (x *Data) GetIdentities() []string {
+	if x != nil {
+		return x.Identities
+	}
+	return nil
+}
+
+func (x *Data) GetSids() []string {
+	if x != nil {
+		return x.Sids
+	}
+	return nil
+}
+
+type SendDataReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Held          bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"` // the room is open here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendDataReply) Reset() {
+	*x = SendDataReply{}
+	mi := &file_control_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendDataReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendDataReply) ProtoMessage() {}
+
+func (x *SendDataReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendDataReply.ProtoReflect.Descriptor instead.
+func (*SendDataReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *SendDataReply) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
 type ModerateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
@@ -5334,13 +6825,14 @@ type ModerateRequest struct {
 	Source        Source                 `protobuf:"varint,5,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"` // of ACT_MUTE and ACT_ASK_UNMUTE
 	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`                                          // name of who does it, for those concerned
 	ByPeer        string                 `protobuf:"bytes,7,opt,name=by_peer,json=byPeer,proto3" json:"by_peer,omitempty"`                    // who does it; empty over REST
+	Update        *Update                `protobuf:"bytes,12,opt,name=update,proto3" json:"update,omitempty"`                                 // of ACT_UPDATE
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5352,7 +6844,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5365,7 +6857,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{67}
+	return file_control_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -5417,6 +6909,13 @@ func (x *ModerateRequest) GetByPeer() string {
 	return ""
 }
 
+func (x *ModerateRequest) GetUpdate() *Update {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
 type ModerateReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Done          []string               `protobuf:"bytes,1,rep,name=done,proto3" json:"done,omitempty"`                      // peer ids; none when the room is not open here or they are not in it
@@ -5427,7 +6926,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[68]
+	mi := &file_control_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5439,7 +6938,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[68]
+	mi := &file_control_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5452,7 +6951,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{68}
+	return file_control_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -5496,7 +6995,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\xf1\x05\n" +
+	"\amessage\"\xae\a\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -5522,10 +7021,21 @@ const file_control_proto_rawDesc = "" +
 	"\fonly_if_here\x18\x10 \x01(\bR\n" +
 	"onlyIfHere\x12\x1c\n" +
 	"\tsignaling\x18\x11 \x01(\tR\tsignaling\x120\n" +
-	"\x14knows_roster_changes\x18\x12 \x01(\bR\x12knowsRosterChanges\"^\n" +
+	"\x14knows_roster_changes\x18\x12 \x01(\bR\x12knowsRosterChanges\x12!\n" +
+	"\fknows_places\x18\x13 \x01(\bR\vknowsPlaces\x12\x1a\n" +
+	"\bsettings\x18\x18 \x01(\tR\bsettings\x12\x19\n" +
+	"\bcan_chat\x18\x19 \x01(\bR\acanChat\x12\x1d\n" +
+	"\n" +
+	"can_rename\x18\x1a \x01(\bR\tcanRename\x12\x1b\n" +
+	"\tserved_by\x18\x1b \x01(\tR\bservedBy\x12%\n" +
+	"\x0eknows_audience\x18\x1c \x01(\bR\rknowsAudience\"I\n" +
+	"\x05Place\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x18\n" +
+	"\acontrol\x18\x03 \x01(\tR\acontrol\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xa8\x04\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xc4\x04\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -5545,17 +7055,28 @@ const file_control_proto_rawDesc = "" +
 	"\x14grant_judged_unix_ms\x18\r \x01(\x03R\x11grantJudgedUnixMs\x12I\n" +
 	"\n" +
 	"attributes\x18\x0e \x03(\v2).holdfast.control.v1.Peer.AttributesEntryR\n" +
-	"attributes\x1a=\n" +
+	"attributes\x12\x1a\n" +
+	"\bunlisted\x18\x0f \x01(\bR\bunlisted\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe0\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd8\x03\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x125\n" +
 	"\asenders\x18\x04 \x03(\v2\x1b.holdfast.control.v1.SenderR\asenders\x12/\n" +
 	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x127\n" +
-	"\x06unused\x18\x06 \x03(\v2\x1f.holdfast.control.v1.UnusedSlotR\x06unused\"M\n" +
+	"\x06unused\x18\x06 \x03(\v2\x1f.holdfast.control.v1.UnusedSlotR\x06unused\x12\x14\n" +
+	"\x05apart\x18\a \x01(\bR\x05apart\x12'\n" +
+	"\x0fdata_negotiated\x18\b \x01(\bR\x0edataNegotiated\x12-\n" +
+	"\x04part\x18\t \x01(\x0e2\x19.holdfast.control.v1.PartR\x04part\x12\x1d\n" +
+	"\n" +
+	"slots_wait\x18\n" +
+	" \x01(\bR\tslotsWait\x12%\n" +
+	"\x0ereport_senders\x18\v \x01(\bR\rreportSenders\x12#\n" +
+	"\rdata_reliable\x18\f \x01(\rR\fdataReliable\x12\x1d\n" +
+	"\n" +
+	"data_lossy\x18\r \x01(\rR\tdataLossy\"M\n" +
 	"\n" +
 	"UnusedSlot\x12\x10\n" +
 	"\x03mid\x18\x01 \x01(\tR\x03mid\x12\x12\n" +
@@ -5590,8 +7111,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05React\x12\x14\n" +
 	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xab\n" +
-	"\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x9b\r\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -5615,9 +7135,18 @@ const file_control_proto_rawDesc = "" +
 	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x128\n" +
 	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x128\n" +
 	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x12'\n" +
-	"\x0eroster_changes\x18\x17 \x01(\fH\x00R\rrosterChanges\x125\n" +
+	"\x0eroster_changes\x18\x17 \x01(\fH\x00R\rrosterChanges\x12?\n" +
+	"\n" +
+	"room_state\x18\x1c \x01(\v2\x1e.holdfast.control.v1.RoomStateH\x00R\troomState\x12<\n" +
+	"\astandby\x18\x1e \x01(\v2 .holdfast.control.v1.RoomStandbyH\x00R\astandby\x128\n" +
+	"\agranted\x18\x1d \x01(\v2\x1c.holdfast.control.v1.GrantedH\x00R\agranted\x12>\n" +
+	"\telsewhere\x18\x18 \x01(\v2\x1e.holdfast.control.v1.ElsewhereH\x00R\telsewhere\x12;\n" +
+	"\baudience\x18\x1f \x01(\v2\x1d.holdfast.control.v1.AudienceH\x00R\baudience\x128\n" +
+	"\asenders\x18  \x01(\v2\x1c.holdfast.control.v1.SendersH\x00R\asenders\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xc6\x03\n" +
+	"\x05event\"@\n" +
+	"\aSenders\x125\n" +
+	"\asenders\x18\x01 \x03(\v2\x1b.holdfast.control.v1.SenderR\asenders\"\xc7\x05\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -5631,16 +7160,66 @@ const file_control_proto_rawDesc = "" +
 	"\x12takes_screen_audio\x18\n" +
 	" \x01(\bR\x10takesScreenAudio\x12\x19\n" +
 	"\bwas_here\x18\v \x01(\bR\awasHere\x12\x10\n" +
-	"\x03run\x18\f \x01(\x06R\x03run\"#\n" +
+	"\x03run\x18\f \x01(\x06R\x03run\x12\x1c\n" +
+	"\tcontinues\x18\x11 \x01(\bR\tcontinues\x12=\n" +
+	"\n" +
+	"room_state\x18\x10 \x01(\v2\x1e.holdfast.control.v1.RoomStateR\troomState\x12:\n" +
+	"\astandby\x18\x13 \x01(\v2 .holdfast.control.v1.RoomStandbyR\astandby\x12\x1d\n" +
+	"\n" +
+	"takes_data\x18\x12 \x01(\bR\ttakesData\x12+\n" +
+	"\x03own\x18\x15 \x01(\v2\x19.holdfast.control.v1.PeerR\x03own\x12\x1a\n" +
+	"\baudience\x18\x14 \x01(\rR\baudience\"\"\n" +
+	"\bAudience\x12\x16\n" +
+	"\x06people\x18\x01 \x01(\rR\x06people\"'\n" +
+	"\tRoomState\x12\x1a\n" +
+	"\bmetadata\x18\x01 \x01(\tR\bmetadata\"\xa5\x02\n" +
+	"\x06Update\x12\x17\n" +
+	"\x04name\x18\x01 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x1f\n" +
+	"\bmetadata\x18\x02 \x01(\tH\x01R\bmetadata\x88\x01\x01\x12K\n" +
+	"\n" +
+	"attributes\x18\x03 \x03(\v2+.holdfast.control.v1.Update.AttributesEntryR\n" +
+	"attributes\x12?\n" +
+	"\n" +
+	"permission\x18\x04 \x01(\v2\x1f.holdfast.control.v1.PermissionR\n" +
+	"permission\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
+	"\x05_nameB\v\n" +
+	"\t_metadata\"\x81\x01\n" +
+	"\n" +
+	"Permission\x12\x1f\n" +
+	"\vcan_publish\x18\x01 \x01(\bR\n" +
+	"canPublish\x12\x18\n" +
+	"\asources\x18\x02 \x01(\rR\asources\x12\x19\n" +
+	"\bcan_chat\x18\x03 \x01(\bR\acanChat\x12\x1d\n" +
+	"\n" +
+	"can_rename\x18\x04 \x01(\bR\tcanRename\"\x87\x02\n" +
+	"\aGranted\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bmetadata\x18\x02 \x01(\tR\bmetadata\x12L\n" +
+	"\n" +
+	"attributes\x18\x03 \x03(\v2,.holdfast.control.v1.Granted.AttributesEntryR\n" +
+	"attributes\x12?\n" +
+	"\n" +
+	"permission\x18\x04 \x01(\v2\x1f.holdfast.control.v1.PermissionR\n" +
+	"permission\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"#\n" +
 	"\aLimited\x12\x18\n" +
 	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
-	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\xa1\x01\n" +
+	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\xdb\x01\n" +
 	"\aRefused\x120\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1c.holdfast.control.v1.RefusalR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x124\n" +
 	"\acurrent\x18\x03 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\x12\x14\n" +
-	"\x05ended\x18\x04 \x01(\bR\x05ended\"5\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\x128\n" +
+	"\telsewhere\x18\x05 \x01(\v2\x1a.holdfast.control.v1.PlaceR\telsewhere\"Q\n" +
+	"\tElsewhere\x120\n" +
+	"\x05place\x18\x01 \x01(\v2\x1a.holdfast.control.v1.PlaceR\x05place\x12\x12\n" +
+	"\x04live\x18\x02 \x01(\bR\x04live\"5\n" +
 	"\x06Answer\x12\x19\n" +
 	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\"c\n" +
@@ -5727,16 +7306,17 @@ const file_control_proto_rawDesc = "" +
 	"\x05media\x18\x03 \x01(\tR\x05media\x12\x10\n" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\"\n" +
-	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"N\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"h\n" +
 	"\fRoomsRequest\x12\x14\n" +
 	"\x05media\x18\x01 \x01(\bR\x05media\x12\x14\n" +
 	"\x05brief\x18\x02 \x01(\bR\x05brief\x12\x12\n" +
-	"\x04room\x18\x03 \x01(\tR\x04room\"i\n" +
+	"\x04room\x18\x03 \x01(\tR\x04room\x12\x18\n" +
+	"\aentries\x18\x04 \x01(\bR\aentries\"i\n" +
 	"\n" +
 	"RoomsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x123\n" +
-	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\x96\x03\n" +
+	"\x05rooms\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldRoomR\x05rooms\"\xf7\x05\n" +
 	"\bHeldRoom\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x123\n" +
@@ -5748,13 +7328,60 @@ const file_control_proto_rawDesc = "" +
 	"\fpackets_late\x18\b \x01(\x04R\vpacketsLate\x12\x16\n" +
 	"\x06people\x18\t \x01(\rR\x06people\x12\x1c\n" +
 	"\tconnected\x18\n" +
-	" \x01(\rR\tconnected\"\xaf\x01\n" +
+	" \x01(\rR\tconnected\x12\x14\n" +
+	"\x05owner\x18\v \x01(\tR\x05owner\x127\n" +
+	"\bbranches\x18\f \x03(\v2\x1b.holdfast.control.v1.MemberR\bbranches\x12$\n" +
+	"\x0eopened_unix_ms\x18\x11 \x01(\x03R\fopenedUnixMs\x12\x1e\n" +
+	"\n" +
+	"publishers\x18\x12 \x01(\rR\n" +
+	"publishers\x12=\n" +
+	"\n" +
+	"room_state\x18\x13 \x01(\v2\x1e.holdfast.control.v1.RoomStateR\troomState\x12\x12\n" +
+	"\x04fill\x18\x14 \x01(\x01R\x04fill\x12;\n" +
+	"\achanges\x18\x15 \x03(\v2!.holdfast.control.v1.SpreadChangeR\achanges\x12:\n" +
+	"\astandby\x18\x16 \x01(\v2 .holdfast.control.v1.RoomStandbyR\astandby\"i\n" +
+	"\vRoomStandby\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12 \n" +
+	"\vconnections\x18\x02 \x01(\rR\vconnections\x12\x12\n" +
+	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x10\n" +
+	"\x03all\x18\x04 \x01(\bR\x03all\"\xb6\x02\n" +
+	"\x06Member\x120\n" +
+	"\x05place\x18\x01 \x01(\v2\x1a.holdfast.control.v1.PlaceR\x05place\x12\x16\n" +
+	"\x06people\x18\x02 \x01(\rR\x06people\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12\"\n" +
+	"\rsince_unix_ms\x18\x04 \x01(\x03R\vsinceUnixMs\x124\n" +
+	"\x04sent\x18\x05 \x01(\v2 .holdfast.control.v1.LinkFiguresR\x04sent\x12<\n" +
+	"\breceived\x18\x06 \x01(\v2 .holdfast.control.v1.LinkFiguresR\breceived\x12\x0e\n" +
+	"\x02up\x18\a \x01(\bR\x02up\x12\x12\n" +
+	"\x04fill\x18\b \x01(\x01R\x04fill\x12\x14\n" +
+	"\x05stays\x18\t \x01(\tR\x05stays\"\x8e\x01\n" +
+	"\fSpreadChange\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12\x16\n" +
+	"\x06people\x18\x05 \x01(\rR\x06people\x12\x10\n" +
+	"\x03why\x18\x06 \x01(\tR\x03why\"i\n" +
+	"\vLinkFigures\x12\x18\n" +
+	"\apackets\x18\x01 \x01(\x04R\apackets\x12\x12\n" +
+	"\x04lost\x18\x02 \x01(\x04R\x04lost\x12\x16\n" +
+	"\x06layers\x18\x03 \x01(\rR\x06layers\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\rR\x05known\"\x7f\n" +
+	"\rSpreadRequest\x12\x12\n" +
+	"\x04room\x18\x01 \x01(\tR\x04room\x120\n" +
+	"\x05place\x18\x02 \x01(\v2\x1a.holdfast.control.v1.PlaceR\x05place\x12\x16\n" +
+	"\x06gather\x18\x03 \x01(\bR\x06gather\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"Z\n" +
+	"\vSpreadReply\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\x127\n" +
+	"\bbranches\x18\x02 \x03(\v2\x1b.holdfast.control.v1.MemberR\bbranches\"\xaf\x01\n" +
 	"\bRoomSize\x12\x16\n" +
 	"\x06people\x18\x01 \x01(\rR\x06people\x12\x18\n" +
 	"\acameras\x18\x02 \x01(\rR\acameras\x12 \n" +
 	"\vmicrophones\x18\x03 \x01(\rR\vmicrophones\x12\x1a\n" +
 	"\bexpected\x18\x04 \x01(\rR\bexpected\x123\n" +
-	"\x06egress\x18\x05 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\xc4\x02\n" +
+	"\x06egress\x18\x05 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\xb5\x04\n" +
 	"\bHeldPeer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x1a\n" +
@@ -5766,7 +7393,15 @@ const file_control_proto_rawDesc = "" +
 	"\ttransport\x18\b \x01(\tR\ttransport\x12\"\n" +
 	"\rround_trip_ms\x18\t \x01(\rR\vroundTripMs\x12#\n" +
 	"\rlost_permille\x18\n" +
-	" \x01(\rR\flostPermille\"\xa0\x02\n" +
+	" \x01(\rR\flostPermille\x12/\n" +
+	"\x05entry\x18\x10 \x01(\v2\x19.holdfast.control.v1.PeerR\x05entry\x12$\n" +
+	"\x0ejoined_unix_ms\x18\x11 \x01(\x03R\fjoinedUnixMs\x12#\n" +
+	"\rcan_subscribe\x18\x12 \x01(\bR\fcanSubscribe\x12?\n" +
+	"\n" +
+	"permission\x18\x13 \x01(\v2\x1f.holdfast.control.v1.PermissionR\n" +
+	"permission\x12\x1c\n" +
+	"\tpublished\x18\x15 \x01(\rR\tpublished\x12\x14\n" +
+	"\x05shows\x18\x14 \x01(\rR\x05shows\"\xa0\x02\n" +
 	"\n" +
 	"MediaState\x127\n" +
 	"\x18estimate_bits_per_second\x18\x01 \x01(\x04R\x15estimateBitsPerSecond\x121\n" +
@@ -5863,7 +7498,18 @@ const file_control_proto_rawDesc = "" +
 	"\aremoved\x18\x01 \x03(\tR\aremoved\x12\x1e\n" +
 	"\n" +
 	"identities\x18\x02 \x03(\tR\n" +
-	"identities\"\xdf\x01\n" +
+	"identities\"\x90\x01\n" +
+	"\x04Data\x12\x12\n" +
+	"\x04room\x18\x01 \x01(\tR\x04room\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x14\n" +
+	"\x05lossy\x18\x03 \x01(\bR\x05lossy\x12\x16\n" +
+	"\x06packet\x18\x04 \x01(\fR\x06packet\x12\x1e\n" +
+	"\n" +
+	"identities\x18\x05 \x03(\tR\n" +
+	"identities\x12\x12\n" +
+	"\x04sids\x18\x06 \x03(\tR\x04sids\"#\n" +
+	"\rSendDataReply\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"\x94\x02\n" +
 	"\x0fModerateRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03act\x18\x02 \x01(\x0e2\x18.holdfast.control.v1.ActR\x03act\x12\x12\n" +
@@ -5871,7 +7517,8 @@ const file_control_proto_rawDesc = "" +
 	"\bidentity\x18\x04 \x01(\tR\bidentity\x123\n" +
 	"\x06source\x18\x05 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\x12\x17\n" +
-	"\aby_peer\x18\a \x01(\tR\x06byPeer\">\n" +
+	"\aby_peer\x18\a \x01(\tR\x06byPeer\x123\n" +
+	"\x06update\x18\f \x01(\v2\x1b.holdfast.control.v1.UpdateR\x06update\">\n" +
 	"\rModerateReply\x12\x12\n" +
 	"\x04done\x18\x01 \x03(\tR\x04done\x12\x19\n" +
 	"\btoo_soon\x18\x02 \x03(\tR\atooSoon*<\n" +
@@ -5886,7 +7533,12 @@ const file_control_proto_rawDesc = "" +
 	"\x11SOURCE_MICROPHONE\x10\x01\x12\x11\n" +
 	"\rSOURCE_CAMERA\x10\x02\x12\x11\n" +
 	"\rSOURCE_SCREEN\x10\x03\x12\x17\n" +
-	"\x13SOURCE_SCREEN_AUDIO\x10\x04*\xa2\x02\n" +
+	"\x13SOURCE_SCREEN_AUDIO\x10\x04*Y\n" +
+	"\x04Part\x12\x14\n" +
+	"\x10PART_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vPART_UPLINK\x10\x01\x12\x11\n" +
+	"\rPART_DOWNLINK\x10\x02\x12\x17\n" +
+	"\x13PART_DOWNLINK_UNMET\x10\x03*\xb9\x02\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREFUSAL_FENCED\x10\x01\x12\x16\n" +
@@ -5900,19 +7552,22 @@ const file_control_proto_rawDesc = "" +
 	"\x0fREFUSAL_REMOVED\x10\t\x12\x11\n" +
 	"\rREFUSAL_BROKE\x10\n" +
 	"\x12\x14\n" +
-	"\x10REFUSAL_NOT_HERE\x10\v*\x8e\x01\n" +
+	"\x10REFUSAL_NOT_HERE\x10\v\x12\x15\n" +
+	"\x11REFUSAL_ELSEWHERE\x10\f*\x8e\x01\n" +
 	"\x0eTransportState\x12\x1f\n" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +
 	"\x1cTRANSPORT_STATE_DISCONNECTED\x10\x02\x12\x1a\n" +
-	"\x16TRANSPORT_STATE_FAILED\x10\x03*p\n" +
+	"\x16TRANSPORT_STATE_FAILED\x10\x03*\x80\x01\n" +
 	"\x03Act\x12\x13\n" +
 	"\x0fACT_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bACT_MUTE\x10\x01\x12\x12\n" +
 	"\x0eACT_ASK_UNMUTE\x10\x02\x12\x12\n" +
 	"\x0eACT_LOWER_HAND\x10\x03\x12\r\n" +
 	"\tACT_GRANT\x10\x04\x12\x0f\n" +
-	"\vACT_GIVE_UP\x10\x052\xa5\x06\n" +
+	"\vACT_GIVE_UP\x10\x05\x12\x0e\n" +
+	"\n" +
+	"ACT_UPDATE\x10\x062\xc0\a\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.PeerMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12L\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x1e.holdfast.control.v1.Heartbeat0\x01\x12K\n" +
@@ -5920,10 +7575,12 @@ const file_control_proto_rawDesc = "" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
 	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12N\n" +
 	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12T\n" +
-	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12K\n" +
+	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12I\n" +
+	"\bSendData\x12\x19.holdfast.control.v1.Data\x1a\".holdfast.control.v1.SendDataReply\x12K\n" +
 	"\x05Drain\x12!.holdfast.control.v1.DrainRequest\x1a\x1f.holdfast.control.v1.DrainReply\x12Q\n" +
 	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReply\x12K\n" +
-	"\x05Reach\x12!.holdfast.control.v1.ReachRequest\x1a\x1f.holdfast.control.v1.ReachReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
+	"\x05Reach\x12!.holdfast.control.v1.ReachRequest\x1a\x1f.holdfast.control.v1.ReachReply\x12N\n" +
+	"\x06Spread\x12\".holdfast.control.v1.SpreadRequest\x1a .holdfast.control.v1.SpreadReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -5937,195 +7594,247 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
-	(Refusal)(0),            // 2: holdfast.control.v1.Refusal
-	(TransportState)(0),     // 3: holdfast.control.v1.TransportState
-	(Act)(0),                // 4: holdfast.control.v1.Act
-	(*Fence)(nil),           // 5: holdfast.control.v1.Fence
-	(*Pin)(nil),             // 6: holdfast.control.v1.Pin
-	(*PeerMessage)(nil),     // 7: holdfast.control.v1.PeerMessage
-	(*Attach)(nil),          // 8: holdfast.control.v1.Attach
-	(*Egress)(nil),          // 9: holdfast.control.v1.Egress
-	(*Peer)(nil),            // 10: holdfast.control.v1.Peer
-	(*Offer)(nil),           // 11: holdfast.control.v1.Offer
-	(*UnusedSlot)(nil),      // 12: holdfast.control.v1.UnusedSlot
-	(*Sender)(nil),          // 13: holdfast.control.v1.Sender
-	(*View)(nil),            // 14: holdfast.control.v1.View
-	(*Want)(nil),            // 15: holdfast.control.v1.Want
-	(*Mute)(nil),            // 16: holdfast.control.v1.Mute
-	(*Leave)(nil),           // 17: holdfast.control.v1.Leave
-	(*Rename)(nil),          // 18: holdfast.control.v1.Rename
-	(*Say)(nil),             // 19: holdfast.control.v1.Say
-	(*Arrived)(nil),         // 20: holdfast.control.v1.Arrived
-	(*Hand)(nil),            // 21: holdfast.control.v1.Hand
-	(*React)(nil),           // 22: holdfast.control.v1.React
-	(*Refresh)(nil),         // 23: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),       // 24: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),        // 25: holdfast.control.v1.Attached
-	(*Limited)(nil),         // 26: holdfast.control.v1.Limited
-	(*Path)(nil),            // 27: holdfast.control.v1.Path
-	(*Refused)(nil),         // 28: holdfast.control.v1.Refused
-	(*Answer)(nil),          // 29: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),   // 30: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),            // 31: holdfast.control.v1.Slot
-	(*SlotTable)(nil),       // 32: holdfast.control.v1.SlotTable
-	(*Lack)(nil),            // 33: holdfast.control.v1.Lack
-	(*Roster)(nil),          // 34: holdfast.control.v1.Roster
-	(*RosterChange)(nil),    // 35: holdfast.control.v1.RosterChange
-	(*RosterChanges)(nil),   // 36: holdfast.control.v1.RosterChanges
-	(*Speakers)(nil),        // 37: holdfast.control.v1.Speakers
-	(*Speaker)(nil),         // 38: holdfast.control.v1.Speaker
-	(*Transport)(nil),       // 39: holdfast.control.v1.Transport
-	(*Chat)(nil),            // 40: holdfast.control.v1.Chat
-	(*Silenced)(nil),        // 41: holdfast.control.v1.Silenced
-	(*UnmuteAsked)(nil),     // 42: holdfast.control.v1.UnmuteAsked
-	(*Reactions)(nil),       // 43: holdfast.control.v1.Reactions
-	(*Reaction)(nil),        // 44: holdfast.control.v1.Reaction
-	(*Reoffer)(nil),         // 45: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 46: holdfast.control.v1.Fenced
-	(*Settled)(nil),         // 47: holdfast.control.v1.Settled
-	(*Closed)(nil),          // 48: holdfast.control.v1.Closed
-	(*ReachRequest)(nil),    // 49: holdfast.control.v1.ReachRequest
-	(*ReachReply)(nil),      // 50: holdfast.control.v1.ReachReply
-	(*WatchRequest)(nil),    // 51: holdfast.control.v1.WatchRequest
-	(*Heartbeat)(nil),       // 52: holdfast.control.v1.Heartbeat
-	(*RoomsRequest)(nil),    // 53: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 54: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 55: holdfast.control.v1.HeldRoom
-	(*RoomSize)(nil),        // 56: holdfast.control.v1.RoomSize
-	(*HeldPeer)(nil),        // 57: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 58: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 59: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 60: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 61: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 62: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 63: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 64: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 65: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 66: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 67: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 68: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 69: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 70: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 71: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 72: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 73: holdfast.control.v1.ModerateReply
-	nil,                     // 74: holdfast.control.v1.Peer.AttributesEntry
+	(Part)(0),               // 2: holdfast.control.v1.Part
+	(Refusal)(0),            // 3: holdfast.control.v1.Refusal
+	(TransportState)(0),     // 4: holdfast.control.v1.TransportState
+	(Act)(0),                // 5: holdfast.control.v1.Act
+	(*Fence)(nil),           // 6: holdfast.control.v1.Fence
+	(*Pin)(nil),             // 7: holdfast.control.v1.Pin
+	(*PeerMessage)(nil),     // 8: holdfast.control.v1.PeerMessage
+	(*Attach)(nil),          // 9: holdfast.control.v1.Attach
+	(*Place)(nil),           // 10: holdfast.control.v1.Place
+	(*Egress)(nil),          // 11: holdfast.control.v1.Egress
+	(*Peer)(nil),            // 12: holdfast.control.v1.Peer
+	(*Offer)(nil),           // 13: holdfast.control.v1.Offer
+	(*UnusedSlot)(nil),      // 14: holdfast.control.v1.UnusedSlot
+	(*Sender)(nil),          // 15: holdfast.control.v1.Sender
+	(*View)(nil),            // 16: holdfast.control.v1.View
+	(*Want)(nil),            // 17: holdfast.control.v1.Want
+	(*Mute)(nil),            // 18: holdfast.control.v1.Mute
+	(*Leave)(nil),           // 19: holdfast.control.v1.Leave
+	(*Rename)(nil),          // 20: holdfast.control.v1.Rename
+	(*Say)(nil),             // 21: holdfast.control.v1.Say
+	(*Arrived)(nil),         // 22: holdfast.control.v1.Arrived
+	(*Hand)(nil),            // 23: holdfast.control.v1.Hand
+	(*React)(nil),           // 24: holdfast.control.v1.React
+	(*Refresh)(nil),         // 25: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),       // 26: holdfast.control.v1.PeerEvent
+	(*Senders)(nil),         // 27: holdfast.control.v1.Senders
+	(*Attached)(nil),        // 28: holdfast.control.v1.Attached
+	(*Audience)(nil),        // 29: holdfast.control.v1.Audience
+	(*RoomState)(nil),       // 30: holdfast.control.v1.RoomState
+	(*Update)(nil),          // 31: holdfast.control.v1.Update
+	(*Permission)(nil),      // 32: holdfast.control.v1.Permission
+	(*Granted)(nil),         // 33: holdfast.control.v1.Granted
+	(*Limited)(nil),         // 34: holdfast.control.v1.Limited
+	(*Path)(nil),            // 35: holdfast.control.v1.Path
+	(*Refused)(nil),         // 36: holdfast.control.v1.Refused
+	(*Elsewhere)(nil),       // 37: holdfast.control.v1.Elsewhere
+	(*Answer)(nil),          // 38: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),   // 39: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),            // 40: holdfast.control.v1.Slot
+	(*SlotTable)(nil),       // 41: holdfast.control.v1.SlotTable
+	(*Lack)(nil),            // 42: holdfast.control.v1.Lack
+	(*Roster)(nil),          // 43: holdfast.control.v1.Roster
+	(*RosterChange)(nil),    // 44: holdfast.control.v1.RosterChange
+	(*RosterChanges)(nil),   // 45: holdfast.control.v1.RosterChanges
+	(*Speakers)(nil),        // 46: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 47: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 48: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 49: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 50: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 51: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 52: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 53: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 54: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 55: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 56: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 57: holdfast.control.v1.Closed
+	(*ReachRequest)(nil),    // 58: holdfast.control.v1.ReachRequest
+	(*ReachReply)(nil),      // 59: holdfast.control.v1.ReachReply
+	(*WatchRequest)(nil),    // 60: holdfast.control.v1.WatchRequest
+	(*Heartbeat)(nil),       // 61: holdfast.control.v1.Heartbeat
+	(*RoomsRequest)(nil),    // 62: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 63: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 64: holdfast.control.v1.HeldRoom
+	(*RoomStandby)(nil),     // 65: holdfast.control.v1.RoomStandby
+	(*Member)(nil),          // 66: holdfast.control.v1.Member
+	(*SpreadChange)(nil),    // 67: holdfast.control.v1.SpreadChange
+	(*LinkFigures)(nil),     // 68: holdfast.control.v1.LinkFigures
+	(*SpreadRequest)(nil),   // 69: holdfast.control.v1.SpreadRequest
+	(*SpreadReply)(nil),     // 70: holdfast.control.v1.SpreadReply
+	(*RoomSize)(nil),        // 71: holdfast.control.v1.RoomSize
+	(*HeldPeer)(nil),        // 72: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 73: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 74: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 75: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 76: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 77: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 78: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 79: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 80: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 81: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 82: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 83: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 84: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 85: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 86: holdfast.control.v1.RemoveReply
+	(*Data)(nil),            // 87: holdfast.control.v1.Data
+	(*SendDataReply)(nil),   // 88: holdfast.control.v1.SendDataReply
+	(*ModerateRequest)(nil), // 89: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 90: holdfast.control.v1.ModerateReply
+	nil,                     // 91: holdfast.control.v1.Peer.AttributesEntry
+	nil,                     // 92: holdfast.control.v1.Update.AttributesEntry
+	nil,                     // 93: holdfast.control.v1.Granted.AttributesEntry
 }
 var file_control_proto_depIdxs = []int32{
-	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
-	5,  // 1: holdfast.control.v1.PeerMessage.fence:type_name -> holdfast.control.v1.Fence
-	8,  // 2: holdfast.control.v1.PeerMessage.attach:type_name -> holdfast.control.v1.Attach
-	11, // 3: holdfast.control.v1.PeerMessage.offer:type_name -> holdfast.control.v1.Offer
-	14, // 4: holdfast.control.v1.PeerMessage.view:type_name -> holdfast.control.v1.View
-	16, // 5: holdfast.control.v1.PeerMessage.mute:type_name -> holdfast.control.v1.Mute
-	17, // 6: holdfast.control.v1.PeerMessage.leave:type_name -> holdfast.control.v1.Leave
-	19, // 7: holdfast.control.v1.PeerMessage.say:type_name -> holdfast.control.v1.Say
-	23, // 8: holdfast.control.v1.PeerMessage.refresh:type_name -> holdfast.control.v1.Refresh
-	18, // 9: holdfast.control.v1.PeerMessage.rename:type_name -> holdfast.control.v1.Rename
-	21, // 10: holdfast.control.v1.PeerMessage.hand:type_name -> holdfast.control.v1.Hand
-	22, // 11: holdfast.control.v1.PeerMessage.react:type_name -> holdfast.control.v1.React
-	20, // 12: holdfast.control.v1.PeerMessage.arrived:type_name -> holdfast.control.v1.Arrived
-	6,  // 13: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	10, // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	9,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
-	9,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
-	74, // 18: holdfast.control.v1.Peer.attributes:type_name -> holdfast.control.v1.Peer.AttributesEntry
-	13, // 19: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	31, // 20: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	12, // 21: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
-	1,  // 22: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	15, // 23: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 24: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 25: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	5,  // 26: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	25, // 27: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	28, // 28: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	29, // 29: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	30, // 30: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	32, // 31: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	34, // 32: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	35, // 33: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	37, // 34: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	39, // 35: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	46, // 36: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	48, // 37: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	40, // 38: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	45, // 39: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	27, // 40: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	41, // 41: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	42, // 42: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	43, // 43: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	47, // 44: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
-	26, // 45: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
-	9,  // 46: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	10, // 47: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	31, // 48: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 49: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 50: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	5,  // 51: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 52: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 53: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	31, // 54: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	33, // 55: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 56: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	10, // 57: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	10, // 58: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	10, // 59: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	35, // 60: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
-	38, // 61: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 62: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 63: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 64: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	44, // 65: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 66: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	6,  // 67: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	55, // 68: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 69: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	57, // 70: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	56, // 71: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
-	9,  // 72: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
-	58, // 73: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	59, // 74: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	60, // 75: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	61, // 76: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 77: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 78: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 79: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 80: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 81: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 82: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 83: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 84: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	51, // 85: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	53, // 86: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	62, // 87: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	64, // 88: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	70, // 89: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	72, // 90: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	66, // 91: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	68, // 92: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	49, // 93: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	24, // 94: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	52, // 95: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	54, // 96: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	63, // 97: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	65, // 98: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	71, // 99: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	73, // 100: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	67, // 101: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	69, // 102: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	50, // 103: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	94, // [94:104] is the sub-list for method output_type
-	84, // [84:94] is the sub-list for method input_type
-	84, // [84:84] is the sub-list for extension type_name
-	84, // [84:84] is the sub-list for extension extendee
-	0,  // [0:84] is the sub-list for field type_name
+	6,   // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
+	6,   // 1: holdfast.control.v1.PeerMessage.fence:type_name -> holdfast.control.v1.Fence
+	9,   // 2: holdfast.control.v1.PeerMessage.attach:type_name -> holdfast.control.v1.Attach
+	13,  // 3: holdfast.control.v1.PeerMessage.offer:type_name -> holdfast.control.v1.Offer
+	16,  // 4: holdfast.control.v1.PeerMessage.view:type_name -> holdfast.control.v1.View
+	18,  // 5: holdfast.control.v1.PeerMessage.mute:type_name -> holdfast.control.v1.Mute
+	19,  // 6: holdfast.control.v1.PeerMessage.leave:type_name -> holdfast.control.v1.Leave
+	21,  // 7: holdfast.control.v1.PeerMessage.say:type_name -> holdfast.control.v1.Say
+	25,  // 8: holdfast.control.v1.PeerMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	20,  // 9: holdfast.control.v1.PeerMessage.rename:type_name -> holdfast.control.v1.Rename
+	23,  // 10: holdfast.control.v1.PeerMessage.hand:type_name -> holdfast.control.v1.Hand
+	24,  // 11: holdfast.control.v1.PeerMessage.react:type_name -> holdfast.control.v1.React
+	22,  // 12: holdfast.control.v1.PeerMessage.arrived:type_name -> holdfast.control.v1.Arrived
+	7,   // 13: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	12,  // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	12,  // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	11,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
+	11,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
+	91,  // 18: holdfast.control.v1.Peer.attributes:type_name -> holdfast.control.v1.Peer.AttributesEntry
+	15,  // 19: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	40,  // 20: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	14,  // 21: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
+	2,   // 22: holdfast.control.v1.Offer.part:type_name -> holdfast.control.v1.Part
+	1,   // 23: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	17,  // 24: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,   // 25: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,   // 26: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	6,   // 27: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	28,  // 28: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	36,  // 29: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	38,  // 30: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	39,  // 31: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	41,  // 32: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	43,  // 33: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	44,  // 34: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	46,  // 35: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	48,  // 36: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	55,  // 37: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	57,  // 38: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	49,  // 39: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	54,  // 40: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	35,  // 41: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	50,  // 42: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	51,  // 43: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	52,  // 44: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	56,  // 45: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	34,  // 46: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
+	30,  // 47: holdfast.control.v1.PeerEvent.room_state:type_name -> holdfast.control.v1.RoomState
+	65,  // 48: holdfast.control.v1.PeerEvent.standby:type_name -> holdfast.control.v1.RoomStandby
+	33,  // 49: holdfast.control.v1.PeerEvent.granted:type_name -> holdfast.control.v1.Granted
+	37,  // 50: holdfast.control.v1.PeerEvent.elsewhere:type_name -> holdfast.control.v1.Elsewhere
+	29,  // 51: holdfast.control.v1.PeerEvent.audience:type_name -> holdfast.control.v1.Audience
+	27,  // 52: holdfast.control.v1.PeerEvent.senders:type_name -> holdfast.control.v1.Senders
+	11,  // 53: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	15,  // 54: holdfast.control.v1.Senders.senders:type_name -> holdfast.control.v1.Sender
+	12,  // 55: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	40,  // 56: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	11,  // 57: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	30,  // 58: holdfast.control.v1.Attached.room_state:type_name -> holdfast.control.v1.RoomState
+	65,  // 59: holdfast.control.v1.Attached.standby:type_name -> holdfast.control.v1.RoomStandby
+	12,  // 60: holdfast.control.v1.Attached.own:type_name -> holdfast.control.v1.Peer
+	92,  // 61: holdfast.control.v1.Update.attributes:type_name -> holdfast.control.v1.Update.AttributesEntry
+	32,  // 62: holdfast.control.v1.Update.permission:type_name -> holdfast.control.v1.Permission
+	93,  // 63: holdfast.control.v1.Granted.attributes:type_name -> holdfast.control.v1.Granted.AttributesEntry
+	32,  // 64: holdfast.control.v1.Granted.permission:type_name -> holdfast.control.v1.Permission
+	3,   // 65: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	6,   // 66: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	10,  // 67: holdfast.control.v1.Refused.elsewhere:type_name -> holdfast.control.v1.Place
+	10,  // 68: holdfast.control.v1.Elsewhere.place:type_name -> holdfast.control.v1.Place
+	0,   // 69: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,   // 70: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	40,  // 71: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	42,  // 72: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,   // 73: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	12,  // 74: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	12,  // 75: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	12,  // 76: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	44,  // 77: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
+	47,  // 78: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	4,   // 79: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,   // 80: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,   // 81: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	53,  // 82: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	6,   // 83: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	7,   // 84: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	64,  // 85: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	7,   // 86: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	72,  // 87: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	71,  // 88: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
+	66,  // 89: holdfast.control.v1.HeldRoom.branches:type_name -> holdfast.control.v1.Member
+	30,  // 90: holdfast.control.v1.HeldRoom.room_state:type_name -> holdfast.control.v1.RoomState
+	67,  // 91: holdfast.control.v1.HeldRoom.changes:type_name -> holdfast.control.v1.SpreadChange
+	65,  // 92: holdfast.control.v1.HeldRoom.standby:type_name -> holdfast.control.v1.RoomStandby
+	10,  // 93: holdfast.control.v1.Member.place:type_name -> holdfast.control.v1.Place
+	68,  // 94: holdfast.control.v1.Member.sent:type_name -> holdfast.control.v1.LinkFigures
+	68,  // 95: holdfast.control.v1.Member.received:type_name -> holdfast.control.v1.LinkFigures
+	10,  // 96: holdfast.control.v1.SpreadRequest.place:type_name -> holdfast.control.v1.Place
+	66,  // 97: holdfast.control.v1.SpreadReply.branches:type_name -> holdfast.control.v1.Member
+	11,  // 98: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
+	73,  // 99: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	12,  // 100: holdfast.control.v1.HeldPeer.entry:type_name -> holdfast.control.v1.Peer
+	32,  // 101: holdfast.control.v1.HeldPeer.permission:type_name -> holdfast.control.v1.Permission
+	74,  // 102: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	75,  // 103: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	76,  // 104: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,   // 105: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,   // 106: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,   // 107: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	7,   // 108: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	7,   // 109: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	5,   // 110: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,   // 111: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	31,  // 112: holdfast.control.v1.ModerateRequest.update:type_name -> holdfast.control.v1.Update
+	8,   // 113: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	60,  // 114: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	62,  // 115: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	77,  // 116: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	79,  // 117: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	85,  // 118: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	89,  // 119: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	87,  // 120: holdfast.control.v1.Media.SendData:input_type -> holdfast.control.v1.Data
+	81,  // 121: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	83,  // 122: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	58,  // 123: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	69,  // 124: holdfast.control.v1.Media.Spread:input_type -> holdfast.control.v1.SpreadRequest
+	26,  // 125: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	61,  // 126: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	63,  // 127: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	78,  // 128: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	80,  // 129: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	86,  // 130: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	90,  // 131: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	88,  // 132: holdfast.control.v1.Media.SendData:output_type -> holdfast.control.v1.SendDataReply
+	82,  // 133: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	84,  // 134: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	59,  // 135: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	70,  // 136: holdfast.control.v1.Media.Spread:output_type -> holdfast.control.v1.SpreadReply
+	125, // [125:137] is the sub-list for method output_type
+	113, // [113:125] is the sub-list for method input_type
+	113, // [113:113] is the sub-list for extension type_name
+	113, // [113:113] is the sub-list for extension extendee
+	0,   // [0:113] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -6146,7 +7855,7 @@ func file_control_proto_init() {
 		(*PeerMessage_React)(nil),
 		(*PeerMessage_Arrived)(nil),
 	}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{
+	file_control_proto_msgTypes[20].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -6167,9 +7876,16 @@ func file_control_proto_init() {
 		(*PeerEvent_Settled)(nil),
 		(*PeerEvent_Limited)(nil),
 		(*PeerEvent_RosterChanges)(nil),
+		(*PeerEvent_RoomState)(nil),
+		(*PeerEvent_Standby)(nil),
+		(*PeerEvent_Granted)(nil),
+		(*PeerEvent_Elsewhere)(nil),
+		(*PeerEvent_Audience)(nil),
+		(*PeerEvent_Senders)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[30].OneofWrappers = []any{
+	file_control_proto_msgTypes[25].OneofWrappers = []any{}
+	file_control_proto_msgTypes[38].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -6179,8 +7895,8 @@ func file_control_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   70,
+			NumEnums:      6,
+			NumMessages:   88,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

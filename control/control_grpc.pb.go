@@ -31,9 +31,11 @@ const (
 	Media_Outrank_FullMethodName  = "/holdfast.control.v1.Media/Outrank"
 	Media_Remove_FullMethodName   = "/holdfast.control.v1.Media/Remove"
 	Media_Moderate_FullMethodName = "/holdfast.control.v1.Media/Moderate"
+	Media_SendData_FullMethodName = "/holdfast.control.v1.Media/SendData"
 	Media_Drain_FullMethodName    = "/holdfast.control.v1.Media/Drain"
 	Media_Process_FullMethodName  = "/holdfast.control.v1.Media/Process"
 	Media_Reach_FullMethodName    = "/holdfast.control.v1.Media/Reach"
+	Media_Spread_FullMethodName   = "/holdfast.control.v1.Media/Spread"
 )
 
 // MediaClient is the client API for Media service.
@@ -64,6 +66,8 @@ type MediaClient interface {
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
 	Moderate(ctx context.Context, in *ModerateRequest, opts ...grpc.CallOption) (*ModerateReply, error)
+	// SendData sends a message over the data channels of people in a room, as a server.
+	SendData(ctx context.Context, in *Data, opts ...grpc.CallOption) (*SendDataReply, error)
 	// Drain takes the node off the ring, or puts it back: it opens no room, and
 	// signaling nodes move those it has to others.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
@@ -74,6 +78,8 @@ type MediaClient interface {
 	// socket: the node answers checks of ICE by these credentials for a while. The
 	// next call tells what came of them.
 	Reach(ctx context.Context, in *ReachRequest, opts ...grpc.CallOption) (*ReachReply, error)
+	// Spread has the room's owner appoint a branch, or gather one.
+	Spread(ctx context.Context, in *SpreadRequest, opts ...grpc.CallOption) (*SpreadReply, error)
 }
 
 type mediaClient struct {
@@ -166,6 +172,16 @@ func (c *mediaClient) Moderate(ctx context.Context, in *ModerateRequest, opts ..
 	return out, nil
 }
 
+func (c *mediaClient) SendData(ctx context.Context, in *Data, opts ...grpc.CallOption) (*SendDataReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SendDataReply)
+	err := c.cc.Invoke(ctx, Media_SendData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mediaClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DrainReply)
@@ -190,6 +206,16 @@ func (c *mediaClient) Reach(ctx context.Context, in *ReachRequest, opts ...grpc.
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReachReply)
 	err := c.cc.Invoke(ctx, Media_Reach_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mediaClient) Spread(ctx context.Context, in *SpreadRequest, opts ...grpc.CallOption) (*SpreadReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SpreadReply)
+	err := c.cc.Invoke(ctx, Media_Spread_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +250,8 @@ type MediaServer interface {
 	Remove(context.Context, *RemoveRequest) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
 	Moderate(context.Context, *ModerateRequest) (*ModerateReply, error)
+	// SendData sends a message over the data channels of people in a room, as a server.
+	SendData(context.Context, *Data) (*SendDataReply, error)
 	// Drain takes the node off the ring, or puts it back: it opens no room, and
 	// signaling nodes move those it has to others.
 	Drain(context.Context, *DrainRequest) (*DrainReply, error)
@@ -234,6 +262,8 @@ type MediaServer interface {
 	// socket: the node answers checks of ICE by these credentials for a while. The
 	// next call tells what came of them.
 	Reach(context.Context, *ReachRequest) (*ReachReply, error)
+	// Spread has the room's owner appoint a branch, or gather one.
+	Spread(context.Context, *SpreadRequest) (*SpreadReply, error)
 	mustEmbedUnimplementedMediaServer()
 }
 
@@ -265,6 +295,9 @@ func (UnimplementedMediaServer) Remove(context.Context, *RemoveRequest) (*Remove
 func (UnimplementedMediaServer) Moderate(context.Context, *ModerateRequest) (*ModerateReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Moderate not implemented")
 }
+func (UnimplementedMediaServer) SendData(context.Context, *Data) (*SendDataReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method SendData not implemented")
+}
 func (UnimplementedMediaServer) Drain(context.Context, *DrainRequest) (*DrainReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
@@ -273,6 +306,9 @@ func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*Proc
 }
 func (UnimplementedMediaServer) Reach(context.Context, *ReachRequest) (*ReachReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reach not implemented")
+}
+func (UnimplementedMediaServer) Spread(context.Context, *SpreadRequest) (*SpreadReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Spread not implemented")
 }
 func (UnimplementedMediaServer) mustEmbedUnimplementedMediaServer() {}
 func (UnimplementedMediaServer) testEmbeddedByValue()               {}
@@ -403,6 +439,24 @@ func _Media_Moderate_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_SendData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Data)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).SendData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_SendData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).SendData(ctx, req.(*Data))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Media_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -457,6 +511,24 @@ func _Media_Reach_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Spread_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SpreadRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Spread(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Spread_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Spread(ctx, req.(*SpreadRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Media_ServiceDesc is the grpc.ServiceDesc for Media service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -485,6 +557,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Media_Moderate_Handler,
 		},
 		{
+			MethodName: "SendData",
+			Handler:    _Media_SendData_Handler,
+		},
+		{
 			MethodName: "Drain",
 			Handler:    _Media_Drain_Handler,
 		},
@@ -495,6 +571,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Reach",
 			Handler:    _Media_Reach_Handler,
+		},
+		{
+			MethodName: "Spread",
+			Handler:    _Media_Spread_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

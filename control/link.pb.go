@@ -4,8 +4,8 @@
 // 	protoc        v3.21.12
 // source: link.proto
 
-// What the two media nodes of a link tell each other of the layers of one room, in
-// order. Media of the layers goes beside it, from media socket to media socket.
+// What the owner of a room and a branch tell each other, in order. Media of the layers
+// goes beside it, from media socket to media socket.
 
 package control
 
@@ -24,13 +24,190 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type TrunkRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	From     *Place                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	Boot     string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"` // of the process that is meant
+	Keys     []byte                 `protobuf:"bytes,3,opt,name=keys,proto3" json:"keys,omitempty"` // transport.Keys of the end that is asked
+	Ufrag    string                 `protobuf:"bytes,4,opt,name=ufrag,proto3" json:"ufrag,omitempty"`
+	Password string                 `protobuf:"bytes,5,opt,name=password,proto3" json:"password,omitempty"`
+	Media    []string               `protobuf:"bytes,6,rep,name=media,proto3" json:"media,omitempty"` // host:port (UDP) of the caller's media sockets
+	// Each trunk of two processes has the ufrag of its first request as its name. A call
+	// that does not know the trunk that the called node uses is late.
+	Known         []string `protobuf:"bytes,7,rep,name=known,proto3" json:"known,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrunkRequest) Reset() {
+	*x = TrunkRequest{}
+	mi := &file_link_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrunkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrunkRequest) ProtoMessage() {}
+
+func (x *TrunkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrunkRequest.ProtoReflect.Descriptor instead.
+func (*TrunkRequest) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *TrunkRequest) GetFrom() *Place {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *TrunkRequest) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *TrunkRequest) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *TrunkRequest) GetUfrag() string {
+	if x != nil {
+		return x.Ufrag
+	}
+	return ""
+}
+
+func (x *TrunkRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *TrunkRequest) GetMedia() []string {
+	if x != nil {
+		return x.Media
+	}
+	return nil
+}
+
+func (x *TrunkRequest) GetKnown() []string {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+type TrunkReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ufrag         string                 `protobuf:"bytes,1,opt,name=ufrag,proto3" json:"ufrag,omitempty"`
+	Password      string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	Media         []string               `protobuf:"bytes,3,rep,name=media,proto3" json:"media,omitempty"`
+	Crossed       bool                   `protobuf:"varint,4,opt,name=crossed,proto3" json:"crossed,omitempty"` // both nodes called at once, and the other call counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrunkReply) Reset() {
+	*x = TrunkReply{}
+	mi := &file_link_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrunkReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrunkReply) ProtoMessage() {}
+
+func (x *TrunkReply) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrunkReply.ProtoReflect.Descriptor instead.
+func (*TrunkReply) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TrunkReply) GetUfrag() string {
+	if x != nil {
+		return x.Ufrag
+	}
+	return ""
+}
+
+func (x *TrunkReply) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *TrunkReply) GetMedia() []string {
+	if x != nil {
+		return x.Media
+	}
+	return nil
+}
+
+func (x *TrunkReply) GetCrossed() bool {
+	if x != nil {
+		return x.Crossed
+	}
+	return false
+}
+
 type LinkMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	Fence *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"` // of the room's pin, as the sender knows it
 	// Types that are valid to be assigned to Message:
 	//
 	//	*LinkMessage_Layers
 	//	*LinkMessage_States
 	//	*LinkMessage_Wants
+	//	*LinkMessage_Starved
+	//	*LinkMessage_Data
+	//	*LinkMessage_Appoint
+	//	*LinkMessage_Told
+	//	*LinkMessage_Personal
+	//	*LinkMessage_Entered
+	//	*LinkMessage_Elsewhere
+	//	*LinkMessage_Settings
+	//	*LinkMessage_Members
+	//	*LinkMessage_Appointed
+	//	*LinkMessage_Enter
+	//	*LinkMessage_Said
+	//	*LinkMessage_Away
+	//	*LinkMessage_Left
 	Message       isLinkMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -38,7 +215,7 @@ type LinkMessage struct {
 
 func (x *LinkMessage) Reset() {
 	*x = LinkMessage{}
-	mi := &file_link_proto_msgTypes[0]
+	mi := &file_link_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +227,7 @@ func (x *LinkMessage) String() string {
 func (*LinkMessage) ProtoMessage() {}
 
 func (x *LinkMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[0]
+	mi := &file_link_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +240,14 @@ func (x *LinkMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkMessage.ProtoReflect.Descriptor instead.
 func (*LinkMessage) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{0}
+	return file_link_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *LinkMessage) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
 }
 
 func (x *LinkMessage) GetMessage() isLinkMessage_Message {
@@ -100,20 +284,205 @@ func (x *LinkMessage) GetWants() *LinkWants {
 	return nil
 }
 
+func (x *LinkMessage) GetStarved() *LinkStarved {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Starved); ok {
+			return x.Starved
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetData() *Data {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetAppoint() *Appoint {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Appoint); ok {
+			return x.Appoint
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetTold() *PeerEvent {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Told); ok {
+			return x.Told
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetPersonal() *LinkPersonal {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Personal); ok {
+			return x.Personal
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetEntered() *LinkEntered {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Entered); ok {
+			return x.Entered
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetElsewhere() *LinkElsewhere {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Elsewhere); ok {
+			return x.Elsewhere
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetSettings() string {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Settings); ok {
+			return x.Settings
+		}
+	}
+	return ""
+}
+
+func (x *LinkMessage) GetMembers() *LinkMembers {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Members); ok {
+			return x.Members
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetAppointed() *Appointed {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Appointed); ok {
+			return x.Appointed
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetEnter() *LinkEnter {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Enter); ok {
+			return x.Enter
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetSaid() *LinkSaid {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Said); ok {
+			return x.Said
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetAway() *LinkAway {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Away); ok {
+			return x.Away
+		}
+	}
+	return nil
+}
+
+func (x *LinkMessage) GetLeft() string {
+	if x != nil {
+		if x, ok := x.Message.(*LinkMessage_Left); ok {
+			return x.Left
+		}
+	}
+	return ""
+}
+
 type isLinkMessage_Message interface {
 	isLinkMessage_Message()
 }
 
 type LinkMessage_Layers struct {
-	Layers *LinkLayers `protobuf:"bytes,1,opt,name=layers,proto3,oneof"`
+	Layers *LinkLayers `protobuf:"bytes,2,opt,name=layers,proto3,oneof"`
 }
 
 type LinkMessage_States struct {
-	States *LinkStates `protobuf:"bytes,2,opt,name=states,proto3,oneof"`
+	States *LinkStates `protobuf:"bytes,3,opt,name=states,proto3,oneof"`
 }
 
 type LinkMessage_Wants struct {
-	Wants *LinkWants `protobuf:"bytes,3,opt,name=wants,proto3,oneof"`
+	Wants *LinkWants `protobuf:"bytes,4,opt,name=wants,proto3,oneof"`
+}
+
+type LinkMessage_Starved struct {
+	Starved *LinkStarved `protobuf:"bytes,18,opt,name=starved,proto3,oneof"` // for the node that has the publisher
+}
+
+type LinkMessage_Data struct {
+	Data *Data `protobuf:"bytes,16,opt,name=data,proto3,oneof"` // for the people of the other side; dropped while much waits for the link
+}
+
+type LinkMessage_Appoint struct {
+	// Of the owner.
+	Appoint *Appoint `protobuf:"bytes,5,opt,name=appoint,proto3,oneof"`
+}
+
+type LinkMessage_Told struct {
+	// For everybody in the room; also the branch applies it.
+	Told *PeerEvent `protobuf:"bytes,6,opt,name=told,proto3,oneof"`
+}
+
+type LinkMessage_Personal struct {
+	Personal *LinkPersonal `protobuf:"bytes,7,opt,name=personal,proto3,oneof"`
+}
+
+type LinkMessage_Entered struct {
+	Entered *LinkEntered `protobuf:"bytes,8,opt,name=entered,proto3,oneof"`
+}
+
+type LinkMessage_Elsewhere struct {
+	Elsewhere *LinkElsewhere `protobuf:"bytes,9,opt,name=elsewhere,proto3,oneof"`
+}
+
+type LinkMessage_Settings struct {
+	Settings string `protobuf:"bytes,15,opt,name=settings,proto3,oneof"` // of the room's door, as the store has them
+}
+
+type LinkMessage_Members struct {
+	Members *LinkMembers `protobuf:"bytes,17,opt,name=members,proto3,oneof"`
+}
+
+type LinkMessage_Appointed struct {
+	// Of the branch.
+	Appointed *Appointed `protobuf:"bytes,10,opt,name=appointed,proto3,oneof"`
+}
+
+type LinkMessage_Enter struct {
+	Enter *LinkEnter `protobuf:"bytes,11,opt,name=enter,proto3,oneof"`
+}
+
+type LinkMessage_Said struct {
+	Said *LinkSaid `protobuf:"bytes,12,opt,name=said,proto3,oneof"`
+}
+
+type LinkMessage_Away struct {
+	Away *LinkAway `protobuf:"bytes,13,opt,name=away,proto3,oneof"`
+}
+
+type LinkMessage_Left struct {
+	Left string `protobuf:"bytes,14,opt,name=left,proto3,oneof"` // peer id
 }
 
 func (*LinkMessage_Layers) isLinkMessage_Message() {}
@@ -121,6 +490,798 @@ func (*LinkMessage_Layers) isLinkMessage_Message() {}
 func (*LinkMessage_States) isLinkMessage_Message() {}
 
 func (*LinkMessage_Wants) isLinkMessage_Message() {}
+
+func (*LinkMessage_Starved) isLinkMessage_Message() {}
+
+func (*LinkMessage_Data) isLinkMessage_Message() {}
+
+func (*LinkMessage_Appoint) isLinkMessage_Message() {}
+
+func (*LinkMessage_Told) isLinkMessage_Message() {}
+
+func (*LinkMessage_Personal) isLinkMessage_Message() {}
+
+func (*LinkMessage_Entered) isLinkMessage_Message() {}
+
+func (*LinkMessage_Elsewhere) isLinkMessage_Message() {}
+
+func (*LinkMessage_Settings) isLinkMessage_Message() {}
+
+func (*LinkMessage_Members) isLinkMessage_Message() {}
+
+func (*LinkMessage_Appointed) isLinkMessage_Message() {}
+
+func (*LinkMessage_Enter) isLinkMessage_Message() {}
+
+func (*LinkMessage_Said) isLinkMessage_Message() {}
+
+func (*LinkMessage_Away) isLinkMessage_Message() {}
+
+func (*LinkMessage_Left) isLinkMessage_Message() {}
+
+// Appoint makes a node a branch, or tells a branch whose link was cut how the room is.
+type Appoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pin           *Pin                   `protobuf:"bytes,1,opt,name=pin,proto3" json:"pin,omitempty"`
+	Room          string                 `protobuf:"bytes,2,opt,name=room,proto3" json:"room,omitempty"`
+	Run           uint64                 `protobuf:"fixed64,3,opt,name=run,proto3" json:"run,omitempty"`       // of the owner's room, as of Attached
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`        // of the roster
+	Peers         []*LinkPeer            `protobuf:"bytes,5,rep,name=peers,proto3" json:"peers,omitempty"`     // by arrival
+	Removed       []string               `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"` // peer ids that nobody lets in again
+	Node          string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`       // the owner
+	Boot          string                 `protobuf:"bytes,8,opt,name=boot,proto3" json:"boot,omitempty"`
+	Control       string                 `protobuf:"bytes,9,opt,name=control,proto3" json:"control,omitempty"`
+	Settings      string                 `protobuf:"bytes,11,opt,name=settings,proto3" json:"settings,omitempty"` // of the room's door, as the store has them
+	Lines         uint64                 `protobuf:"varint,12,opt,name=lines,proto3" json:"lines,omitempty"`      // of the chat, so far
+	Demoted       []*Peer                `protobuf:"bytes,13,rep,name=demoted,proto3" json:"demoted,omitempty"`   // ids of people who are gone, and when their grant was taken back
+	More          bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`        // another Appoint follows, which has only further peers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Appoint) Reset() {
+	*x = Appoint{}
+	mi := &file_link_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Appoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Appoint) ProtoMessage() {}
+
+func (x *Appoint) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Appoint.ProtoReflect.Descriptor instead.
+func (*Appoint) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Appoint) GetPin() *Pin {
+	if x != nil {
+		return x.Pin
+	}
+	return nil
+}
+
+func (x *Appoint) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+func (x *Appoint) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *Appoint) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Appoint) GetPeers() []*LinkPeer {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+func (x *Appoint) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *Appoint) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Appoint) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *Appoint) GetControl() string {
+	if x != nil {
+		return x.Control
+	}
+	return ""
+}
+
+func (x *Appoint) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
+}
+
+func (x *Appoint) GetLines() uint64 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *Appoint) GetDemoted() []*Peer {
+	if x != nil {
+		return x.Demoted
+	}
+	return nil
+}
+
+func (x *Appoint) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type LinkPeer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entry         *Peer                  `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Yours         bool                   `protobuf:"varint,3,opt,name=yours,proto3" json:"yours,omitempty"` // the branch has it
+	Expected      bool                   `protobuf:"varint,4,opt,name=expected,proto3" json:"expected,omitempty"`
+	Lines         uint64                 `protobuf:"varint,5,opt,name=lines,proto3" json:"lines,omitempty"` // of the chat, before the peer came
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkPeer) Reset() {
+	*x = LinkPeer{}
+	mi := &file_link_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkPeer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkPeer) ProtoMessage() {}
+
+func (x *LinkPeer) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkPeer.ProtoReflect.Descriptor instead.
+func (*LinkPeer) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LinkPeer) GetEntry() *Peer {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *LinkPeer) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *LinkPeer) GetYours() bool {
+	if x != nil {
+		return x.Yours
+	}
+	return false
+}
+
+func (x *LinkPeer) GetExpected() bool {
+	if x != nil {
+		return x.Expected
+	}
+	return false
+}
+
+func (x *LinkPeer) GetLines() uint64 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+type Appointed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Yours         []*LinkPeer            `protobuf:"bytes,1,rep,name=yours,proto3" json:"yours,omitempty"`     // whom the branch has already
+	Refused       *Refused               `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"` // it is no branch
+	Removed       []string               `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"` // peer ids that nobody lets in again, by the branch's knowledge
+	Demoted       []*Peer                `protobuf:"bytes,4,rep,name=demoted,proto3" json:"demoted,omitempty"` // as of Appoint, by the branch's knowledge
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Appointed) Reset() {
+	*x = Appointed{}
+	mi := &file_link_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Appointed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Appointed) ProtoMessage() {}
+
+func (x *Appointed) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Appointed.ProtoReflect.Descriptor instead.
+func (*Appointed) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Appointed) GetYours() []*LinkPeer {
+	if x != nil {
+		return x.Yours
+	}
+	return nil
+}
+
+func (x *Appointed) GetRefused() *Refused {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *Appointed) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *Appointed) GetDemoted() []*Peer {
+	if x != nil {
+		return x.Demoted
+	}
+	return nil
+}
+
+// LinkMembers are the room's other branches. A branch that becomes the owner keeps them.
+type LinkMembers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Branches      []*Place               `protobuf:"bytes,1,rep,name=branches,proto3" json:"branches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkMembers) Reset() {
+	*x = LinkMembers{}
+	mi := &file_link_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkMembers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkMembers) ProtoMessage() {}
+
+func (x *LinkMembers) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkMembers.ProtoReflect.Descriptor instead.
+func (*LinkMembers) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LinkMembers) GetBranches() []*Place {
+	if x != nil {
+		return x.Branches
+	}
+	return nil
+}
+
+// LinkStarved says that people of the sender wait for a picture in vain.
+type LinkStarved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Publisher     string                 `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"` // peer id
+	Source        Source                 `protobuf:"varint,2,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	LacksCodec    bool                   `protobuf:"varint,3,opt,name=lacks_codec,json=lacksCodec,proto3" json:"lacks_codec,omitempty"` // somebody cannot decode it; else it does not come
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkStarved) Reset() {
+	*x = LinkStarved{}
+	mi := &file_link_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkStarved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkStarved) ProtoMessage() {}
+
+func (x *LinkStarved) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkStarved.ProtoReflect.Descriptor instead.
+func (*LinkStarved) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LinkStarved) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *LinkStarved) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *LinkStarved) GetLacksCodec() bool {
+	if x != nil {
+		return x.LacksCodec
+	}
+	return false
+}
+
+// LinkEnter asks whether somebody may enter at the branch.
+type LinkEnter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Attach        *Attach                `protobuf:"bytes,2,opt,name=attach,proto3" json:"attach,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkEnter) Reset() {
+	*x = LinkEnter{}
+	mi := &file_link_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkEnter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkEnter) ProtoMessage() {}
+
+func (x *LinkEnter) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkEnter.ProtoReflect.Descriptor instead.
+func (*LinkEnter) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LinkEnter) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *LinkEnter) GetAttach() *Attach {
+	if x != nil {
+		return x.Attach
+	}
+	return nil
+}
+
+type LinkEntered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Entry         *Peer                  `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"` // as the room has it from now on
+	Refused       *Refused               `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`        // of the roster with this peer
+	Changes       []byte                 `protobuf:"bytes,5,opt,name=changes,proto3" json:"changes,omitempty"` // RosterChanges up to seq that were not told yet
+	Lines         uint64                 `protobuf:"varint,6,opt,name=lines,proto3" json:"lines,omitempty"`    // of the chat, before the peer came
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkEntered) Reset() {
+	*x = LinkEntered{}
+	mi := &file_link_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkEntered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkEntered) ProtoMessage() {}
+
+func (x *LinkEntered) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkEntered.ProtoReflect.Descriptor instead.
+func (*LinkEntered) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LinkEntered) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *LinkEntered) GetEntry() *Peer {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *LinkEntered) GetRefused() *Refused {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *LinkEntered) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *LinkEntered) GetChanges() []byte {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *LinkEntered) GetLines() uint64 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+// LinkPersonal is for the signaling node of one peer.
+type LinkPersonal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Event         *PeerEvent             `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkPersonal) Reset() {
+	*x = LinkPersonal{}
+	mi := &file_link_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkPersonal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkPersonal) ProtoMessage() {}
+
+func (x *LinkPersonal) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkPersonal.ProtoReflect.Descriptor instead.
+func (*LinkPersonal) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LinkPersonal) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *LinkPersonal) GetEvent() *PeerEvent {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+// LinkElsewhere takes a peer from the branch: it has attached, or is to attach, elsewhere.
+type LinkElsewhere struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"` // with which it has attached elsewhere; 0: it is to
+	Elsewhere     *Elsewhere             `protobuf:"bytes,3,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkElsewhere) Reset() {
+	*x = LinkElsewhere{}
+	mi := &file_link_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkElsewhere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkElsewhere) ProtoMessage() {}
+
+func (x *LinkElsewhere) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkElsewhere.ProtoReflect.Descriptor instead.
+func (*LinkElsewhere) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LinkElsewhere) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *LinkElsewhere) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *LinkElsewhere) GetElsewhere() *Elsewhere {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return nil
+}
+
+// LinkSaid is what a peer on the branch said that concerns the whole room.
+type LinkSaid struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Message       *PeerMessage           `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkSaid) Reset() {
+	*x = LinkSaid{}
+	mi := &file_link_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkSaid) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkSaid) ProtoMessage() {}
+
+func (x *LinkSaid) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkSaid.ProtoReflect.Descriptor instead.
+func (*LinkSaid) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *LinkSaid) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *LinkSaid) GetMessage() *PeerMessage {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+// LinkAway says whether a peer on the branch has a signaling node.
+type LinkAway struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Away          bool                   `protobuf:"varint,2,opt,name=away,proto3" json:"away,omitempty"`
+	Generation    uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Gone          bool                   `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"` // the branch has not taken it in: it has the grace time at the owner
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkAway) Reset() {
+	*x = LinkAway{}
+	mi := &file_link_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkAway) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkAway) ProtoMessage() {}
+
+func (x *LinkAway) ProtoReflect() protoreflect.Message {
+	mi := &file_link_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkAway.ProtoReflect.Descriptor instead.
+func (*LinkAway) Descriptor() ([]byte, []int) {
+	return file_link_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LinkAway) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *LinkAway) GetAway() bool {
+	if x != nil {
+		return x.Away
+	}
+	return false
+}
+
+func (x *LinkAway) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *LinkAway) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
 
 // LinkLayers are layers of publishers at the sender, which the other side may want.
 type LinkLayers struct {
@@ -133,7 +1294,7 @@ type LinkLayers struct {
 
 func (x *LinkLayers) Reset() {
 	*x = LinkLayers{}
-	mi := &file_link_proto_msgTypes[1]
+	mi := &file_link_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +1306,7 @@ func (x *LinkLayers) String() string {
 func (*LinkLayers) ProtoMessage() {}
 
 func (x *LinkLayers) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[1]
+	mi := &file_link_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +1319,7 @@ func (x *LinkLayers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkLayers.ProtoReflect.Descriptor instead.
 func (*LinkLayers) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{1}
+	return file_link_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LinkLayers) GetAdded() []*LinkLayer {
@@ -196,7 +1357,7 @@ type LinkLayer struct {
 
 func (x *LinkLayer) Reset() {
 	*x = LinkLayer{}
-	mi := &file_link_proto_msgTypes[2]
+	mi := &file_link_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -208,7 +1369,7 @@ func (x *LinkLayer) String() string {
 func (*LinkLayer) ProtoMessage() {}
 
 func (x *LinkLayer) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[2]
+	mi := &file_link_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -221,7 +1382,7 @@ func (x *LinkLayer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkLayer.ProtoReflect.Descriptor instead.
 func (*LinkLayer) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{2}
+	return file_link_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LinkLayer) GetSsrc() uint32 {
@@ -318,7 +1479,7 @@ type LinkStates struct {
 
 func (x *LinkStates) Reset() {
 	*x = LinkStates{}
-	mi := &file_link_proto_msgTypes[3]
+	mi := &file_link_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -330,7 +1491,7 @@ func (x *LinkStates) String() string {
 func (*LinkStates) ProtoMessage() {}
 
 func (x *LinkStates) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[3]
+	mi := &file_link_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -343,7 +1504,7 @@ func (x *LinkStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkStates.ProtoReflect.Descriptor instead.
 func (*LinkStates) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{3}
+	return file_link_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LinkStates) GetStates() []*LinkState {
@@ -365,7 +1526,7 @@ type LinkState struct {
 
 func (x *LinkState) Reset() {
 	*x = LinkState{}
-	mi := &file_link_proto_msgTypes[4]
+	mi := &file_link_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -377,7 +1538,7 @@ func (x *LinkState) String() string {
 func (*LinkState) ProtoMessage() {}
 
 func (x *LinkState) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[4]
+	mi := &file_link_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -390,7 +1551,7 @@ func (x *LinkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkState.ProtoReflect.Descriptor instead.
 func (*LinkState) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{4}
+	return file_link_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LinkState) GetSsrc() uint32 {
@@ -432,7 +1593,7 @@ type LinkWants struct {
 
 func (x *LinkWants) Reset() {
 	*x = LinkWants{}
-	mi := &file_link_proto_msgTypes[5]
+	mi := &file_link_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +1605,7 @@ func (x *LinkWants) String() string {
 func (*LinkWants) ProtoMessage() {}
 
 func (x *LinkWants) ProtoReflect() protoreflect.Message {
-	mi := &file_link_proto_msgTypes[5]
+	mi := &file_link_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +1618,7 @@ func (x *LinkWants) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkWants.ProtoReflect.Descriptor instead.
 func (*LinkWants) Descriptor() ([]byte, []int) {
-	return file_link_proto_rawDescGZIP(), []int{5}
+	return file_link_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LinkWants) GetWanted() []uint32 {
@@ -479,12 +1640,106 @@ var File_link_proto protoreflect.FileDescriptor
 const file_link_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"link.proto\x12\x13holdfast.control.v1\x1a\rcontrol.proto\"\xc6\x01\n" +
-	"\vLinkMessage\x129\n" +
-	"\x06layers\x18\x01 \x01(\v2\x1f.holdfast.control.v1.LinkLayersH\x00R\x06layers\x129\n" +
-	"\x06states\x18\x02 \x01(\v2\x1f.holdfast.control.v1.LinkStatesH\x00R\x06states\x126\n" +
-	"\x05wants\x18\x03 \x01(\v2\x1e.holdfast.control.v1.LinkWantsH\x00R\x05wantsB\t\n" +
-	"\amessage\"X\n" +
+	"link.proto\x12\x13holdfast.control.v1\x1a\rcontrol.proto\"\xc4\x01\n" +
+	"\fTrunkRequest\x12.\n" +
+	"\x04from\x18\x01 \x01(\v2\x1a.holdfast.control.v1.PlaceR\x04from\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x12\n" +
+	"\x04keys\x18\x03 \x01(\fR\x04keys\x12\x14\n" +
+	"\x05ufrag\x18\x04 \x01(\tR\x05ufrag\x12\x1a\n" +
+	"\bpassword\x18\x05 \x01(\tR\bpassword\x12\x14\n" +
+	"\x05media\x18\x06 \x03(\tR\x05media\x12\x14\n" +
+	"\x05known\x18\a \x03(\tR\x05known\"n\n" +
+	"\n" +
+	"TrunkReply\x12\x14\n" +
+	"\x05ufrag\x18\x01 \x01(\tR\x05ufrag\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x14\n" +
+	"\x05media\x18\x03 \x03(\tR\x05media\x12\x18\n" +
+	"\acrossed\x18\x04 \x01(\bR\acrossed\"\xee\a\n" +
+	"\vLinkMessage\x120\n" +
+	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x129\n" +
+	"\x06layers\x18\x02 \x01(\v2\x1f.holdfast.control.v1.LinkLayersH\x00R\x06layers\x129\n" +
+	"\x06states\x18\x03 \x01(\v2\x1f.holdfast.control.v1.LinkStatesH\x00R\x06states\x126\n" +
+	"\x05wants\x18\x04 \x01(\v2\x1e.holdfast.control.v1.LinkWantsH\x00R\x05wants\x12<\n" +
+	"\astarved\x18\x12 \x01(\v2 .holdfast.control.v1.LinkStarvedH\x00R\astarved\x12/\n" +
+	"\x04data\x18\x10 \x01(\v2\x19.holdfast.control.v1.DataH\x00R\x04data\x128\n" +
+	"\aappoint\x18\x05 \x01(\v2\x1c.holdfast.control.v1.AppointH\x00R\aappoint\x124\n" +
+	"\x04told\x18\x06 \x01(\v2\x1e.holdfast.control.v1.PeerEventH\x00R\x04told\x12?\n" +
+	"\bpersonal\x18\a \x01(\v2!.holdfast.control.v1.LinkPersonalH\x00R\bpersonal\x12<\n" +
+	"\aentered\x18\b \x01(\v2 .holdfast.control.v1.LinkEnteredH\x00R\aentered\x12B\n" +
+	"\telsewhere\x18\t \x01(\v2\".holdfast.control.v1.LinkElsewhereH\x00R\telsewhere\x12\x1c\n" +
+	"\bsettings\x18\x0f \x01(\tH\x00R\bsettings\x12<\n" +
+	"\amembers\x18\x11 \x01(\v2 .holdfast.control.v1.LinkMembersH\x00R\amembers\x12>\n" +
+	"\tappointed\x18\n" +
+	" \x01(\v2\x1e.holdfast.control.v1.AppointedH\x00R\tappointed\x126\n" +
+	"\x05enter\x18\v \x01(\v2\x1e.holdfast.control.v1.LinkEnterH\x00R\x05enter\x123\n" +
+	"\x04said\x18\f \x01(\v2\x1d.holdfast.control.v1.LinkSaidH\x00R\x04said\x123\n" +
+	"\x04away\x18\r \x01(\v2\x1d.holdfast.control.v1.LinkAwayH\x00R\x04away\x12\x14\n" +
+	"\x04left\x18\x0e \x01(\tH\x00R\x04leftB\t\n" +
+	"\amessage\"\xf9\x02\n" +
+	"\aAppoint\x12*\n" +
+	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
+	"\x04room\x18\x02 \x01(\tR\x04room\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\x06R\x03run\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x123\n" +
+	"\x05peers\x18\x05 \x03(\v2\x1d.holdfast.control.v1.LinkPeerR\x05peers\x12\x18\n" +
+	"\aremoved\x18\x06 \x03(\tR\aremoved\x12\x12\n" +
+	"\x04node\x18\a \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\b \x01(\tR\x04boot\x12\x18\n" +
+	"\acontrol\x18\t \x01(\tR\acontrol\x12\x1a\n" +
+	"\bsettings\x18\v \x01(\tR\bsettings\x12\x14\n" +
+	"\x05lines\x18\f \x01(\x04R\x05lines\x123\n" +
+	"\ademoted\x18\r \x03(\v2\x19.holdfast.control.v1.PeerR\ademoted\x12\x12\n" +
+	"\x04more\x18\n" +
+	" \x01(\bR\x04more\"\xa3\x01\n" +
+	"\bLinkPeer\x12/\n" +
+	"\x05entry\x18\x01 \x01(\v2\x19.holdfast.control.v1.PeerR\x05entry\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12\x14\n" +
+	"\x05yours\x18\x03 \x01(\bR\x05yours\x12\x1a\n" +
+	"\bexpected\x18\x04 \x01(\bR\bexpected\x12\x14\n" +
+	"\x05lines\x18\x05 \x01(\x04R\x05lines\"\xc7\x01\n" +
+	"\tAppointed\x123\n" +
+	"\x05yours\x18\x01 \x03(\v2\x1d.holdfast.control.v1.LinkPeerR\x05yours\x126\n" +
+	"\arefused\x18\x02 \x01(\v2\x1c.holdfast.control.v1.RefusedR\arefused\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x123\n" +
+	"\ademoted\x18\x04 \x03(\v2\x19.holdfast.control.v1.PeerR\ademoted\"E\n" +
+	"\vLinkMembers\x126\n" +
+	"\bbranches\x18\x01 \x03(\v2\x1a.holdfast.control.v1.PlaceR\bbranches\"\x81\x01\n" +
+	"\vLinkStarved\x12\x1c\n" +
+	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x123\n" +
+	"\x06source\x18\x02 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x1f\n" +
+	"\vlacks_codec\x18\x03 \x01(\bR\n" +
+	"lacksCodec\"P\n" +
+	"\tLinkEnter\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x123\n" +
+	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachR\x06attach\"\xc8\x01\n" +
+	"\vLinkEntered\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12/\n" +
+	"\x05entry\x18\x02 \x01(\v2\x19.holdfast.control.v1.PeerR\x05entry\x126\n" +
+	"\arefused\x18\x03 \x01(\v2\x1c.holdfast.control.v1.RefusedR\arefused\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x18\n" +
+	"\achanges\x18\x05 \x01(\fR\achanges\x12\x14\n" +
+	"\x05lines\x18\x06 \x01(\x04R\x05lines\"X\n" +
+	"\fLinkPersonal\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x124\n" +
+	"\x05event\x18\x02 \x01(\v2\x1e.holdfast.control.v1.PeerEventR\x05event\"\x81\x01\n" +
+	"\rLinkElsewhere\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12<\n" +
+	"\telsewhere\x18\x03 \x01(\v2\x1e.holdfast.control.v1.ElsewhereR\telsewhere\"Z\n" +
+	"\bLinkSaid\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12:\n" +
+	"\amessage\x18\x02 \x01(\v2 .holdfast.control.v1.PeerMessageR\amessage\"f\n" +
+	"\bLinkAway\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
+	"\x04away\x18\x02 \x01(\bR\x04away\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x04R\n" +
+	"generation\x12\x12\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\"X\n" +
 	"\n" +
 	"LinkLayers\x124\n" +
 	"\x05added\x18\x01 \x03(\v2\x1e.holdfast.control.v1.LinkLayerR\x05added\x12\x14\n" +
@@ -515,7 +1770,10 @@ const file_link_proto_rawDesc = "" +
 	"\x0fbits_per_second\x18\x04 \x01(\x04R\rbitsPerSecond\"?\n" +
 	"\tLinkWants\x12\x16\n" +
 	"\x06wanted\x18\x01 \x03(\rR\x06wanted\x12\x1a\n" +
-	"\bunwanted\x18\x02 \x03(\rR\bunwantedB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
+	"\bunwanted\x18\x02 \x03(\rR\bunwanted2\xa4\x01\n" +
+	"\x05Links\x12N\n" +
+	"\x04Link\x12 .holdfast.control.v1.LinkMessage\x1a .holdfast.control.v1.LinkMessage(\x010\x01\x12K\n" +
+	"\x05Trunk\x12!.holdfast.control.v1.TrunkRequest\x1a\x1f.holdfast.control.v1.TrunkReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
 	file_link_proto_rawDescOnce sync.Once
@@ -529,28 +1787,84 @@ func file_link_proto_rawDescGZIP() []byte {
 	return file_link_proto_rawDescData
 }
 
-var file_link_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_link_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_link_proto_goTypes = []any{
-	(*LinkMessage)(nil), // 0: holdfast.control.v1.LinkMessage
-	(*LinkLayers)(nil),  // 1: holdfast.control.v1.LinkLayers
-	(*LinkLayer)(nil),   // 2: holdfast.control.v1.LinkLayer
-	(*LinkStates)(nil),  // 3: holdfast.control.v1.LinkStates
-	(*LinkState)(nil),   // 4: holdfast.control.v1.LinkState
-	(*LinkWants)(nil),   // 5: holdfast.control.v1.LinkWants
-	(Source)(0),         // 6: holdfast.control.v1.Source
+	(*TrunkRequest)(nil),  // 0: holdfast.control.v1.TrunkRequest
+	(*TrunkReply)(nil),    // 1: holdfast.control.v1.TrunkReply
+	(*LinkMessage)(nil),   // 2: holdfast.control.v1.LinkMessage
+	(*Appoint)(nil),       // 3: holdfast.control.v1.Appoint
+	(*LinkPeer)(nil),      // 4: holdfast.control.v1.LinkPeer
+	(*Appointed)(nil),     // 5: holdfast.control.v1.Appointed
+	(*LinkMembers)(nil),   // 6: holdfast.control.v1.LinkMembers
+	(*LinkStarved)(nil),   // 7: holdfast.control.v1.LinkStarved
+	(*LinkEnter)(nil),     // 8: holdfast.control.v1.LinkEnter
+	(*LinkEntered)(nil),   // 9: holdfast.control.v1.LinkEntered
+	(*LinkPersonal)(nil),  // 10: holdfast.control.v1.LinkPersonal
+	(*LinkElsewhere)(nil), // 11: holdfast.control.v1.LinkElsewhere
+	(*LinkSaid)(nil),      // 12: holdfast.control.v1.LinkSaid
+	(*LinkAway)(nil),      // 13: holdfast.control.v1.LinkAway
+	(*LinkLayers)(nil),    // 14: holdfast.control.v1.LinkLayers
+	(*LinkLayer)(nil),     // 15: holdfast.control.v1.LinkLayer
+	(*LinkStates)(nil),    // 16: holdfast.control.v1.LinkStates
+	(*LinkState)(nil),     // 17: holdfast.control.v1.LinkState
+	(*LinkWants)(nil),     // 18: holdfast.control.v1.LinkWants
+	(*Place)(nil),         // 19: holdfast.control.v1.Place
+	(*Fence)(nil),         // 20: holdfast.control.v1.Fence
+	(*Data)(nil),          // 21: holdfast.control.v1.Data
+	(*PeerEvent)(nil),     // 22: holdfast.control.v1.PeerEvent
+	(*Pin)(nil),           // 23: holdfast.control.v1.Pin
+	(*Peer)(nil),          // 24: holdfast.control.v1.Peer
+	(*Refused)(nil),       // 25: holdfast.control.v1.Refused
+	(Source)(0),           // 26: holdfast.control.v1.Source
+	(*Attach)(nil),        // 27: holdfast.control.v1.Attach
+	(*Elsewhere)(nil),     // 28: holdfast.control.v1.Elsewhere
+	(*PeerMessage)(nil),   // 29: holdfast.control.v1.PeerMessage
 }
 var file_link_proto_depIdxs = []int32{
-	1, // 0: holdfast.control.v1.LinkMessage.layers:type_name -> holdfast.control.v1.LinkLayers
-	3, // 1: holdfast.control.v1.LinkMessage.states:type_name -> holdfast.control.v1.LinkStates
-	5, // 2: holdfast.control.v1.LinkMessage.wants:type_name -> holdfast.control.v1.LinkWants
-	2, // 3: holdfast.control.v1.LinkLayers.added:type_name -> holdfast.control.v1.LinkLayer
-	6, // 4: holdfast.control.v1.LinkLayer.source:type_name -> holdfast.control.v1.Source
-	4, // 5: holdfast.control.v1.LinkStates.states:type_name -> holdfast.control.v1.LinkState
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	19, // 0: holdfast.control.v1.TrunkRequest.from:type_name -> holdfast.control.v1.Place
+	20, // 1: holdfast.control.v1.LinkMessage.fence:type_name -> holdfast.control.v1.Fence
+	14, // 2: holdfast.control.v1.LinkMessage.layers:type_name -> holdfast.control.v1.LinkLayers
+	16, // 3: holdfast.control.v1.LinkMessage.states:type_name -> holdfast.control.v1.LinkStates
+	18, // 4: holdfast.control.v1.LinkMessage.wants:type_name -> holdfast.control.v1.LinkWants
+	7,  // 5: holdfast.control.v1.LinkMessage.starved:type_name -> holdfast.control.v1.LinkStarved
+	21, // 6: holdfast.control.v1.LinkMessage.data:type_name -> holdfast.control.v1.Data
+	3,  // 7: holdfast.control.v1.LinkMessage.appoint:type_name -> holdfast.control.v1.Appoint
+	22, // 8: holdfast.control.v1.LinkMessage.told:type_name -> holdfast.control.v1.PeerEvent
+	10, // 9: holdfast.control.v1.LinkMessage.personal:type_name -> holdfast.control.v1.LinkPersonal
+	9,  // 10: holdfast.control.v1.LinkMessage.entered:type_name -> holdfast.control.v1.LinkEntered
+	11, // 11: holdfast.control.v1.LinkMessage.elsewhere:type_name -> holdfast.control.v1.LinkElsewhere
+	6,  // 12: holdfast.control.v1.LinkMessage.members:type_name -> holdfast.control.v1.LinkMembers
+	5,  // 13: holdfast.control.v1.LinkMessage.appointed:type_name -> holdfast.control.v1.Appointed
+	8,  // 14: holdfast.control.v1.LinkMessage.enter:type_name -> holdfast.control.v1.LinkEnter
+	12, // 15: holdfast.control.v1.LinkMessage.said:type_name -> holdfast.control.v1.LinkSaid
+	13, // 16: holdfast.control.v1.LinkMessage.away:type_name -> holdfast.control.v1.LinkAway
+	23, // 17: holdfast.control.v1.Appoint.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 18: holdfast.control.v1.Appoint.peers:type_name -> holdfast.control.v1.LinkPeer
+	24, // 19: holdfast.control.v1.Appoint.demoted:type_name -> holdfast.control.v1.Peer
+	24, // 20: holdfast.control.v1.LinkPeer.entry:type_name -> holdfast.control.v1.Peer
+	4,  // 21: holdfast.control.v1.Appointed.yours:type_name -> holdfast.control.v1.LinkPeer
+	25, // 22: holdfast.control.v1.Appointed.refused:type_name -> holdfast.control.v1.Refused
+	24, // 23: holdfast.control.v1.Appointed.demoted:type_name -> holdfast.control.v1.Peer
+	19, // 24: holdfast.control.v1.LinkMembers.branches:type_name -> holdfast.control.v1.Place
+	26, // 25: holdfast.control.v1.LinkStarved.source:type_name -> holdfast.control.v1.Source
+	27, // 26: holdfast.control.v1.LinkEnter.attach:type_name -> holdfast.control.v1.Attach
+	24, // 27: holdfast.control.v1.LinkEntered.entry:type_name -> holdfast.control.v1.Peer
+	25, // 28: holdfast.control.v1.LinkEntered.refused:type_name -> holdfast.control.v1.Refused
+	22, // 29: holdfast.control.v1.LinkPersonal.event:type_name -> holdfast.control.v1.PeerEvent
+	28, // 30: holdfast.control.v1.LinkElsewhere.elsewhere:type_name -> holdfast.control.v1.Elsewhere
+	29, // 31: holdfast.control.v1.LinkSaid.message:type_name -> holdfast.control.v1.PeerMessage
+	15, // 32: holdfast.control.v1.LinkLayers.added:type_name -> holdfast.control.v1.LinkLayer
+	26, // 33: holdfast.control.v1.LinkLayer.source:type_name -> holdfast.control.v1.Source
+	17, // 34: holdfast.control.v1.LinkStates.states:type_name -> holdfast.control.v1.LinkState
+	2,  // 35: holdfast.control.v1.Links.Link:input_type -> holdfast.control.v1.LinkMessage
+	0,  // 36: holdfast.control.v1.Links.Trunk:input_type -> holdfast.control.v1.TrunkRequest
+	2,  // 37: holdfast.control.v1.Links.Link:output_type -> holdfast.control.v1.LinkMessage
+	1,  // 38: holdfast.control.v1.Links.Trunk:output_type -> holdfast.control.v1.TrunkReply
+	37, // [37:39] is the sub-list for method output_type
+	35, // [35:37] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_link_proto_init() }
@@ -559,10 +1873,24 @@ func file_link_proto_init() {
 		return
 	}
 	file_control_proto_init()
-	file_link_proto_msgTypes[0].OneofWrappers = []any{
+	file_link_proto_msgTypes[2].OneofWrappers = []any{
 		(*LinkMessage_Layers)(nil),
 		(*LinkMessage_States)(nil),
 		(*LinkMessage_Wants)(nil),
+		(*LinkMessage_Starved)(nil),
+		(*LinkMessage_Data)(nil),
+		(*LinkMessage_Appoint)(nil),
+		(*LinkMessage_Told)(nil),
+		(*LinkMessage_Personal)(nil),
+		(*LinkMessage_Entered)(nil),
+		(*LinkMessage_Elsewhere)(nil),
+		(*LinkMessage_Settings)(nil),
+		(*LinkMessage_Members)(nil),
+		(*LinkMessage_Appointed)(nil),
+		(*LinkMessage_Enter)(nil),
+		(*LinkMessage_Said)(nil),
+		(*LinkMessage_Away)(nil),
+		(*LinkMessage_Left)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -570,9 +1898,9 @@ func file_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_link_proto_rawDesc), len(file_link_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   19,
 			NumExtensions: 0,
-			NumServices:   0,
+			NumServices:   1,
 		},
 		GoTypes:           file_link_proto_goTypes,
 		DependencyIndexes: file_link_proto_depIdxs,

@@ -80,6 +80,15 @@ func (p *Pool) Messages(addr string) (MessagesClient, error) {
 	return NewMessagesClient(conn), nil
 }
 
+// Links is like Client, for another media node.
+func (p *Pool) Links(addr string) (LinksClient, error) {
+	conn, err := p.connection(addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewLinksClient(conn), nil
+}
+
 // Moves is like Client, for a signaling node.
 func (p *Pool) Moves(addr string) (MovesClient, error) {
 	conn, err := p.connection(addr)
@@ -87,6 +96,15 @@ func (p *Pool) Moves(addr string) (MovesClient, error) {
 		return nil, err
 	}
 	return NewMovesClient(conn), nil
+}
+
+// Standby is like Client, for a media node.
+func (p *Pool) Standby(addr string) (StandbyClient, error) {
+	conn, err := p.connection(addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewStandbyClient(conn), nil
 }
 
 func (p *Pool) connection(addr string) (*grpc.ClientConn, error) {

@@ -12,11 +12,20 @@ const Protocol = 1
 // nodes.
 const CapabilityLiveMove = "live-move"
 
+// CapabilityBranch means that a media node serves Links, so that it can have a part of a room's people.
+const CapabilityBranch = "branch"
+
+// CapabilityStandby means that a media node stands by for the connections of others (control.Standby).
+const CapabilityStandby = "standby"
+
 // Capabilities are those of this program.
-func Capabilities() []string { return []string{CapabilityLiveMove} }
+func Capabilities() []string { return []string{CapabilityBranch, CapabilityLiveMove} }
 
 // Told returns Capabilities in the form that gossip uses.
-func Told() string { return capabilitiesIn(Capabilities()) }
+func Told() string { return ToldWith() }
+
+// ToldWith is Told for a node that has more capabilities.
+func ToldWith(more ...string) string { return capabilitiesIn(append(Capabilities(), more...)) }
 
 const (
 	maxCapabilities    = 64

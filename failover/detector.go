@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failover/suspicion"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -24,22 +26,25 @@ const (
 )
 
 func (f *Failover) detect(ctx context.Context) {
-	var questions sync.WaitGroup
-	defer questions.Wait()
+	var begun sync.WaitGroup
+	defer begun.Wait()
 	for f.nap(ctx, detectEvery) {
-		f.catch("a round of detection broke", func() { f.detectOnce(ctx, &questions) })
+		f.catch("a round of detection broke", func() { f.detectOnce(ctx, &begun) })
 	}
 }
 
-func (f *Failover) detectOnce(ctx context.Context, questions *sync.WaitGroup) {
+// detectOnce begins questions and moves.
+func (f *Failover) detectOnce(ctx context.Context, begun *sync.WaitGroup) {
 	f.clock.tick(time.Now())
 	for _, w := range f.watches() {
 		if w.health.mayAsk(f.askAfter(w)) {
-			questions.Go(func() { f.catch("a question to a node broke", func() { f.question(ctx, w) }, "node", w.node.ID) })
+			begun.Go(func() { f.catch("a question to a node broke", func() { f.question(ctx, w) }, "node", w.node.ID) })
 		}
 	}
 	f.reportUnreachable()
-	f.evaluate(f.membership.View())
+	view := f.membership.View()
+	f.evaluate(view)
+	f.suspect(ctx, begun, view)
 }
 
 func (f *Failover) question(ctx context.Context, w *watching) {
@@ -77,10 +82,14 @@ func (f *Failover) askAfter(w *watching) time.Duration {
 	case ends:
 		f.log.Info("clients receive media from the node again, or left", "node", w.node.ID, "boot", w.node.Boot)
 	}
-	if stalled > 0 {
+	switch {
+	case w.node.Can(control.CapabilityStandby):
+		return min(f.config.AskAfter, suspicion.DefaultConfig().Late)
+	case stalled > 0:
 		return min(f.config.AskAfter, lateHeartbeat)
+	default:
+		return f.config.AskAfter
 	}
-	return f.config.AskAfter
 }
 
 func (f *Failover) watches() []*watching {
@@ -116,6 +125,12 @@ func (f *Failover) evaluate(view *cluster.View) {
 			f.log.Warn("gossip takes a node for dead that is heard here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}
 	}
+}
+
+func (f *Failover) isIsolated() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.isolated
 }
 
 // updateIsolated reports whether every node has been silent for AskAfter. AskAfter is shorter than BelieveAfter, so

@@ -7,6 +7,7 @@
 //   - A node that gossip reports dead is believed dead only when it is silent here, too.
 //   - Every room with sockets here is moved off a boot that died or left, once, and its clients
 //     are told, as soon as the store answers.
+//   - Rooms whose people notice nothing of a move leave a node that is silent for a moment; few, and rarely.
 //   - One elected signaling node removes the pins of rooms without sockets.
 //   - The survivors are not flooded.
 //   - A process that was declared dead and comes back is told which rooms it lost.
@@ -15,8 +16,8 @@
 // store's keys, gossip's messages, or gRPC. DESIGN.md has the evidence, the states of a re-homing,
 // and what each crash leaves behind.
 //
-// Failover's methods stand in one file for each thing that it does: run.go reconciles, watch.go and detector.go find deaths, rehome.go, drain.go
-// and relieve.go move rooms, sweep.go and returned.go clean up. Each file can be read alone after run.go, with which a reader begins.
+// Failover's methods stand in one file for each thing that it does: run.go reconciles, watch.go and detector.go find deaths, rehome.go, suspect.go,
+// drain.go and relieve.go move rooms, sweep.go and returned.go clean up. Each file can be read alone after run.go, with which a reader begins.
 package failover
 
 import (
@@ -29,6 +30,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover/relief"
+	"github.com/holdfast-rtc/holdfast/failover/suspicion"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/internal/events"
@@ -60,6 +62,10 @@ type LocalRoom struct {
 	Peers int
 	// Expect is the size of the whole room, on all signaling nodes.
 	Expect headroom.Room
+	// Spread says that some of the room's people here are at a branch, not at the node of its pin.
+	Spread bool
+	// WholeAt is the boot that can go on with all of the room's connections, without a word to its clients, or nothing.
+	WholeAt pin.BootID
 }
 
 // Rooms is what failover needs of the hub, which has the clients' sockets. It must be safe for concurrent use.
@@ -134,6 +140,8 @@ type Config struct {
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// NoRelief leaves the rooms on hot nodes.
 	NoRelief bool
+	// Standby returns the node at which the clients of a room on the node owner notice nothing of a move, or nothing. It may be nil.
+	Standby func(room ring.RoomID, owner ring.NodeID, need headroom.Egress) ring.NodeID
 	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 	// Events is told of nodes that come and go. It may be nil.
@@ -174,8 +182,10 @@ type Failover struct {
 	storeSlots *prioritySemaphore
 	// relief is nil if Config.NoRelief is set.
 	relief *relief.Relief
-	moves  *moves
-	next   chan struct{}
+	// suspicion is the detector's.
+	suspicion *suspicion.Suspicion
+	moves     *moves
+	next      chan struct{}
 
 	mu     sync.Mutex
 	active map[moveKey]struct{}
@@ -203,7 +213,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	f := &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
-		storeSlots: &prioritySemaphore{free: config.Concurrent}, moves: newMoves(), next: make(chan struct{}, 1),
+		storeSlots: &prioritySemaphore{free: config.Concurrent}, suspicion: suspicion.New(suspicion.DefaultConfig()), moves: newMoves(), next: make(chan struct{}, 1),
 		leavers: leavers{staying: map[moveKey]staying{}},
 		active:  map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},

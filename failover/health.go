@@ -10,18 +10,26 @@ import (
 // the nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	// last is the time of the previous tick. Only the detector's loop uses it.
-	last time.Time
+	// last is the time of the previous tick, and steady the clock's when the process last ran after a pause. Only the detector's loop uses them.
+	last   time.Time
+	steady time.Duration
 }
 
 const longestTick = 2 * detectEvery
 
 func (c *pauseAwareClock) tick(now time.Time) {
 	if !c.last.IsZero() {
-		c.elapsed.Add(int64(min(now.Sub(c.last), longestTick)))
+		gap := now.Sub(c.last)
+		c.elapsed.Add(int64(min(gap, longestTick)))
+		if gap > longestTick {
+			c.steady = c.now()
+		}
 	}
 	c.last = now
 }
+
+// onTime returns for how long no tick has been late.
+func (c *pauseAwareClock) onTime() time.Duration { return c.now() - c.steady }
 
 func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
 

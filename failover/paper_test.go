@@ -29,10 +29,16 @@ var errUnreachable = errors.New("no answer")
 func (n *paperNodes) at(addr string) *sfuProcess { return n.w.sfus[strings.TrimSuffix(addr, ":1")] }
 
 func (n *paperNodes) Watch(ctx context.Context, addr, _ string, heartbeat func(control.Hello) error) error {
+	every := 200 * time.Millisecond
+	n.w.mu.Lock()
+	if p := n.at(addr); p != nil && p.node.Can(control.CapabilityStandby) {
+		every = 100 * time.Millisecond
+	}
+	n.w.mu.Unlock()
 	// The second heartbeat is a little early, so that heartbeats never come in the same instant as a command or a look.
-	tick := time.NewTicker(190 * time.Millisecond)
+	tick := time.NewTicker(every - 10*time.Millisecond)
 	defer tick.Stop()
-	on := sync.OnceFunc(func() { tick.Reset(200 * time.Millisecond) })
+	on := sync.OnceFunc(func() { tick.Reset(every) })
 	for {
 		if !n.e.goOn(ctx) {
 			return ctx.Err()
@@ -195,8 +201,25 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 }
 
 // Move finds no headroom on full nodes.
-func (s *paperRehomer) Move(ctx context.Context, room ring.RoomID, from pin.Pin, _ ring.NodeID, _ headroom.Room, _ string) (pin.Pin, error) {
-	return s.Rehome(ctx, room, from, headroom.Room{})
+func (s *paperRehomer) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, _ headroom.Room, _ string) (pin.Pin, error) {
+	if to == "" {
+		return s.Rehome(ctx, room, from, headroom.Room{})
+	}
+	if err := s.trip(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	target, live := s.e.view.Nodes[to]
+	switch {
+	case s.pins[room] != from:
+		return s.pins[room], nil
+	case !live || s.w.sfus[string(to)].full:
+		return pin.Pin{}, errors.New("no headroom")
+	}
+	s.swaps++
+	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
+	return s.pins[room], nil
 }
 
 func (s *paperStore) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -48,7 +49,8 @@ func serveAsChild() {
 	if err != nil {
 		os.Exit(1)
 	}
-	n := &realNode{node: cluster.Node{ID: "sfu-1", Boot: realBoot, Media: media.LocalAddr().String()}}
+	// The node holds the socket: one that nobody holds is closed by the garbage collector.
+	n := &realNode{media: media, node: cluster.Node{ID: "sfu-1", Boot: realBoot, Media: media.LocalAddr().String()}}
 	fmt.Println(lis.Addr(), media.LocalAddr())
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -61,12 +63,14 @@ func serveAsChild() {
 	}
 }
 
-// startChild starts such a process. It is killed and reaped at the end of the test.
-func startChild(t testing.TB) (node cluster.Node, signal func(syscall.Signal)) {
+// startChild starts such a process. It is killed and reaped at the end of the test. It has a process group of its own: a SIGCONT
+// for the group of the tests, as the kernel sends to a group that becomes orphaned, does not wake it.
+func startChild(t testing.TB) (node cluster.Node, process *os.Process) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec,noctx // this very binary; killed below
 	child.Env = append(os.Environ(), childVariable+"=1")
 	child.Stderr = os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -89,42 +93,68 @@ func startChild(t testing.TB) (node cluster.Node, signal func(syscall.Signal)) {
 	}
 	addresses := strings.Fields(line)
 	node = cluster.Node{ID: "sfu-1", Boot: realBoot, Role: cluster.RoleSFU, Control: addresses[0], Media: addresses[1]}
-	return node, func(s syscall.Signal) {
-		if err := child.Process.Signal(s); err != nil {
-			t.Error(err)
+	return node, child.Process
+}
+
+func signal(t testing.TB, process *os.Process, s syscall.Signal) {
+	t.Helper()
+	if err := process.Signal(s); err != nil {
+		t.Fatalf("send %v: %v", s, err)
+	}
+}
+
+// stop returns once no thread of the process runs any more: kill(2) returns sooner, and on a busy machine a thread may
+// still answer for a while.
+func stop(t testing.TB, process *os.Process) {
+	t.Helper()
+	signal(t, process, syscall.SIGSTOP)
+	again, limit := time.NewTicker(time.Millisecond), time.After(generous)
+	defer again.Stop()
+	for strings.Trim(threadStates(process.Pid), "T") != "" {
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatalf("SIGSTOP does not stop the process: its threads are %q", threadStates(process.Pid))
 		}
 	}
 }
 
-// A process that is stopped is not dead, and is known to live when it goes on; killed, it is dead.
-func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
-	node, signal := startChild(t)
-	g, gather, ended := watchReal(t, node)
-	signal(syscall.SIGSTOP)
-	stopped, limit := evidence{streamBroken, controlSilent, mediaSilent}, time.After(generous)
-	for gather(streamBroken) != stopped { // The signal takes a moment to stop all threads.
-		select {
-		case <-limit:
-			t.Fatal("a stopped process answers")
-		default:
+// threadStates has one letter for each thread of the process, as proc(5) has them: T for a stopped one. It is empty
+// where there is no /proc, or no such process.
+func threadStates(pid int) string {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is a good one
+	var states strings.Builder
+	for _, file := range files {
+		stat, err := os.ReadFile(file) //nolint:gosec // of the test's own child
+		if _, after, found := strings.Cut(string(stat), ") "); err == nil && found {
+			states.WriteString(after[:1])
 		}
 	}
-	if got := gather(streamBroken); got != stopped {
-		t.Fatalf("stopped: %v, want %v", got, stopped)
+	return states.String()
+}
+
+// A process that is stopped is not dead, and is known to live when it goes on; killed, it is dead.
+func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
+	node, process := startChild(t)
+	g, gather, ended := watchReal(t, node)
+	stop(t, process)
+	want := evidence{streamBroken, controlSilent, mediaSilent}
+	if got := gather(streamBroken); got != want {
+		t.Fatalf("stopped: %v, want %v; the threads of process %d are %q, and reported was %q", got, want, process.Pid, threadStates(process.Pid), g.dead())
 	}
 	if got := g.dead(); len(got) != 0 {
 		t.Fatalf("a stopped process was reported: %q", got)
 	}
-	signal(syscall.SIGCONT)
-	limit = time.After(generous)
-	for gather(streamBroken).verdict() != verdictAlive {
+	signal(t, process, syscall.SIGCONT)
+	limit := time.After(generous)
+	for got := gather(streamBroken); got.verdict() != verdictAlive; got = gather(streamBroken) {
 		select {
 		case <-limit:
-			t.Fatal("a process that goes on is not known to live")
+			t.Fatalf("a process that goes on is not known to live: %v; its threads are %q", got, threadStates(process.Pid))
 		default:
 		}
 	}
-	signal(syscall.SIGKILL)
+	signal(t, process, syscall.SIGKILL)
 	select {
 	case <-ended:
 	case <-time.After(generous):
@@ -142,10 +172,10 @@ func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
 func BenchmarkDetection(b *testing.B) {
 	var took []time.Duration
 	for range b.N {
-		node, signal := startChild(b)
+		node, process := startChild(b)
 		_, _, ended := watchReal(b, node)
 		started := time.Now()
-		signal(syscall.SIGKILL)
+		signal(b, process, syscall.SIGKILL)
 		<-ended
 		took = append(took, time.Since(started))
 	}

@@ -44,7 +44,11 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 		}
 		for _, room := range f.rooms.PinnedTo(n.Boot) {
 			if room.Expect.Measured {
-				rooms = append(rooms, relief.Room{ID: room.Room, On: n.ID, Sends: room.Expect.Cost()})
+				one := relief.Room{ID: room.Room, On: n.ID, Sends: room.Expect.Cost(), Spread: room.Spread}
+				if f.config.Standby != nil {
+					one.Standby = f.config.Standby(room.Room, n.ID, one.Sends)
+				}
+				rooms = append(rooms, one)
 				local[room.Room] = leaving{room: room, node: n, live: true}
 			}
 		}

@@ -183,6 +183,27 @@ func TestAHotNodeIsRelieved(t *testing.T) {
 	})
 }
 
+// The standby takes the room, although another node is cooler.
+func TestReliefPrefersTheStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := warm(t, map[ring.NodeID][]uint64{"a": {30, 25, 20, 10, 8}, "b": {20, 20}, "c": {25, 20}})
+		configs := two()
+		for id, config := range configs {
+			config.Standby = func(_ ring.RoomID, owner ring.NodeID, _ headroom.Egress) ring.NodeID {
+				if owner == "a" {
+					return "c"
+				}
+				return ""
+			}
+			configs[id] = config
+		}
+		c.live(t, 10*time.Minute, configs)
+		if len(c.moved) != 1 || !strings.Contains(c.moved[0], " to c by ") {
+			t.Errorf("moved %q, want one room to c", c.moved)
+		}
+	})
+}
+
 // A node is added to two that are at 80 %. Rooms go over gently, and then all is quiet.
 func TestAnAddedNodeGetsRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

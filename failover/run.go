@@ -65,23 +65,34 @@ func (f *Failover) Run(ctx context.Context) error {
 
 // record tells the cluster's events of nodes that come and go.
 func (f *Failover) record(event cluster.Event) {
-	kind, known := map[cluster.EventKind]events.Kind{
-		cluster.EventJoined: events.NodeUp, cluster.EventDead: events.NodeDown, cluster.EventLeft: events.NodeLeft,
-	}[event.Kind]
+	fact, known := factOf(event)
 	if !known {
 		return
 	}
-	switch kind {
+	switch fact.Kind {
 	case events.NodeDown:
 		f.config.Metrics.Died(string(event.Node.ID), string(event.Node.Role), evidenceOf(event.Why))
 	default:
 		f.config.Metrics.Gone(string(event.Node.ID))
 	}
-	fact := events.Event{Kind: kind, Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot), Version: event.Node.Version}
-	if kind == events.NodeDown {
-		fact.Cause = event.Why
-	}
 	f.config.Events.Record(fact)
+}
+
+// factOf returns what the cluster's events say of a change of its nodes.
+func factOf(event cluster.Event) (fact events.Event, known bool) {
+	fact = events.Event{Node: event.Node.ID, Role: string(event.Node.Role), About: string(event.Node.Boot), Version: event.Node.Version}
+	switch event.Kind {
+	case cluster.EventJoined:
+		fact.Kind = events.NodeUp
+		if event.Returned() {
+			fact.Kind = events.NodeBack
+		}
+	case cluster.EventDead:
+		fact.Kind, fact.Cause = events.NodeDown, event.Why
+	case cluster.EventLeft:
+		fact.Kind = events.NodeLeft
+	}
+	return fact, fact.Kind != ""
 }
 
 // evidenceOf classifies the reason of a death for the metrics.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -91,6 +92,19 @@ func (w *world) run(words []string) {
 		for _, name := range args {
 			w.startSFU(name)
 		}
+	case "standby-sfu": // they stand by for each other
+		for _, name := range args {
+			w.startSFU(name, control.CapabilityStandby)
+		}
+	case "whole": // all connections of a room can go on at a node
+		w.change(func() {
+			for _, e := range w.signalingNodes {
+				if room, here := e.rooms[ring.RoomID(args[0])]; here {
+					room.WholeAt = w.sfus[args[1]].node.Boot
+					e.rooms[room.Room] = room
+				}
+			}
+		})
 	case "signaling":
 		for _, name := range args {
 			w.startSignaling(name)

@@ -90,12 +90,12 @@ func (w *world) restart(name string) {
 }
 
 // startSFU starts an SFU process.
-func (w *world) startSFU(name string) {
+func (w *world) startSFU(name string, more ...string) {
 	w.mu.Lock()
 	w.boots++
 	boot := pin.BootID(fmt.Sprintf("%013d-%08x", time.Now().UnixMilli(), w.boots))
 	p := &sfuProcess{running: true, broken: make(chan struct{}), holds: map[ring.RoomID]pin.Fence{}, node: cluster.Node{
-		ID: ring.NodeID(name), Boot: boot, Role: cluster.RoleSFU, Control: name + ":1", Media: name + ":2",
+		ID: ring.NodeID(name), Boot: boot, Role: cluster.RoleSFU, Control: name + ":1", Media: name + ":2", Capabilities: strings.Join(more, ","),
 	}}
 	w.sfus[name] = p
 	w.mu.Unlock()
@@ -331,7 +331,7 @@ func (e *signalingNode) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	if e.missesMoves || !ok || !local.Pin.Fence.Less(to.Fence) {
 		return
 	}
-	local.Pin = to
+	local.Pin, local.WholeAt = to, ""
 	e.rooms[room], e.settling[room] = local, time.Now()
 	if p := e.w.sfus[string(to.Node)]; p != nil && p.running && p.node.Boot == to.Boot {
 		p.holds[room] = to.Fence // The clients come and open it.

@@ -17,6 +17,8 @@ const (
 	voices, pictures = 3, 9
 	// A node is idle if its load is less than a tenth of its ceiling.
 	idleTenth = 10
+	// A new room takes at most this share of a ceiling at first.
+	mostAtFirst = 0.5
 )
 
 // audio is one voice: Opus with packets of 20 ms is 32 kbit/s, and 20 bytes of headers a packet are added.
@@ -69,6 +71,24 @@ func (r Room) Cost() Egress {
 		return r.Sent
 	}
 	return r.sum(func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) })
+}
+
+// First returns what a node with this ceiling is expected to send for the room at first, where rooms that outgrow a node spread over several.
+// A new room that costs over half of the ceiling is charged as half of one: its people come one by one, and others take the rest of them. A
+// room that ran is charged whole, since its people come at once.
+func (r Room) First(ceiling Egress) Egress {
+	if r.Measured || r.Running {
+		return r.Cost()
+	}
+	return First(r.Cost(), ceiling)
+}
+
+// First is Room.First of a new room's cost.
+func First(cost, ceiling Egress) Egress {
+	if share := cost.Share(ceiling); share > mostAtFirst {
+		return cost.Part(mostAtFirst / share)
+	}
+	return cost
 }
 
 // Floor returns the cost if everybody gets only the lowest layers.

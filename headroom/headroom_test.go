@@ -54,6 +54,29 @@ func TestAnIdleNodeTakesEveryRoom(t *testing.T) {
 	}
 }
 
+func TestALargeNewRoomIsHalfANodeAtFirst(t *testing.T) {
+	ceiling := Egress{1000, 100}
+	for _, c := range []struct{ cost, want Egress }{
+		{Egress{500, 50}, Egress{500, 50}},
+		{Egress{2000, 50}, Egress{500, 12}},
+		{Egress{600, 500}, Egress{60, 50}},
+		{Egress{}, Egress{}},
+	} {
+		if got := First(c.cost, ceiling); got != c.want {
+			t.Errorf("First(%v) is %v, want %v", c.cost, got, c.want)
+		}
+	}
+	large, bits := Expect(1000), Egress{1_000_000_000, 1_000_000}
+	if got := large.First(bits).Share(bits); got < 0.499 || got > 0.501 {
+		t.Errorf("a large room takes %.3f at first", got)
+	}
+	for _, room := range []Room{{People: 9, Measured: true, Sent: Egress{2000, 1}}, {People: 1000, Cameras: 9, Running: true}} {
+		if got := room.First(ceiling); got != room.Cost() {
+			t.Errorf("a room that ran is charged with %v, want %v", got, room.Cost())
+		}
+	}
+}
+
 func TestArithmeticDoesNotWrap(t *testing.T) {
 	most := Egress{math.MaxUint64, math.MaxUint64}
 	if got := most.Plus(Egress{1, 1}); got != most {

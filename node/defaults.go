@@ -23,6 +23,7 @@ func Defaults() map[string]string {
 		"media_drain_timeout": short(media.DrainTimeout),
 		"media_tcp":           media.MediaTCP,
 		"room_people":         strconv.Itoa(media.Limits.PeersPerRoom),
+		"listed_per_room":     strconv.Itoa(media.Limits.ListedPerRoom),
 		"events_keep":         short(redisstore.DefaultEventsLife),
 		"events_max":          strconv.Itoa(redisstore.DefaultEventsKept),
 		"max_connections":     strconv.Itoa(front.MaxConnections),

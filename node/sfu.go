@@ -24,11 +24,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/internal/readiness"
 	"github.com/holdfast-rtc/holdfast/internal/traces"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu"
+	"github.com/holdfast-rtc/holdfast/sfu/spread"
 )
 
 // SFUConfig is the configuration of a media node. Each field is a flag of 'holdfast sfu', an environment variable and its default.
@@ -47,9 +49,11 @@ type SFUConfig struct {
 	EgressBits       uint64        `default:"${egress_bits}" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64        `default:"${egress_packets}" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
 	RoomPeople       int           `default:"${room_people}" help:"How many people a room may have. Their media counts against the ceilings of egress all the same."`
+	ListedPerRoom    int           `default:"${listed_per_room}" help:"How many people a room lists. Beyond these, who only watches is counted, and listed once they raise a hand or write."`
 	EgressBatch      bool          `default:"${egress_batch}" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
 	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
 	DrainTimeout     time.Duration `default:"${media_drain_timeout}" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
+	Standby          bool          `help:"Let other media nodes of this flag go on with the calls of this one, without a word to the clients; both then have the keys of a call. It is on trial."`
 
 	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }
@@ -74,7 +78,7 @@ func (c *SFUConfig) plan() (sfuPlan, error) {
 	cfg.MediaTCP = c.MediaTCP
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
-	cfg.Limits.PeersPerRoom = c.RoomPeople
+	cfg.Limits.PeersPerRoom, cfg.Limits.ListedPerRoom = c.RoomPeople, c.ListedPerRoom
 	cfg.EgressBatch, cfg.DrainTimeout = c.EgressBatch, c.DrainTimeout
 	var slackFault error
 	if c.TimerSlack <= 0 || c.TimerSlack > maxTimerSlack {
@@ -143,6 +147,8 @@ type sfuNode struct {
 	server  *control.Server
 	media   *sfu.Node
 	owner   *pinowner.Owner
+	// others has the connections to the control ports of other media nodes.
+	others  *control.Pool
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *cluster.Quorum
@@ -205,13 +211,28 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 	n.events = events.NewRecorder(n.store, guard, n.log)
 	plan.config.Panics, plan.config.Events = guard, n.events
 	plan.config.Metrics = sfu.NewMetrics(n.metrics)
+	pool := control.NewPool(plan.key, control.DefaultConfig())
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	n.others, plan.config.Links = pool, pool.Links
+	if plan.config.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
+		return err
+	}
+	if c.Standby {
+		plan.config.Neighbours = &neighbours{self: plan.config.Node, view: func() *cluster.View { return n.cluster.View() }, pool: pool}
+	}
 	plan.config.Boot = newBoot(ctx, n.store, cluster.RoleSFU, plan.config.Node, former, n.log)
+	// No room is open before the cluster is made.
+	plan.config.Candidates = func(room ring.RoomID) []spread.Candidate { return orchestrator.Candidates(n.cluster.View(), room) }
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		return err
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
-	if self.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
-		return err
+	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Control: plan.config.Control, Protocol: control.Protocol, Capabilities: control.Told(), Version: build.Current().Short()}
+	if c.Standby {
+		self.Capabilities = control.ToldWith(control.CapabilityStandby)
 	}
 	if self.Media, err = beside(self.Control, n.media.MediaAddress()); err != nil {
 		return err
@@ -239,6 +260,7 @@ func (n *sfuNode) join(ctx context.Context, c *SFUConfig, plan sfuPlan, former p
 // The goodbye comes first, while media and control still work: a closed port would be taken for a dead process.
 func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce func(map[string]string) error) error {
 	defer n.store.Close()
+	defer n.others.Close()
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	group, work := errgroup.WithContext(work)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/build"
 	"github.com/holdfast-rtc/holdfast/internal/child"
 	"github.com/holdfast-rtc/holdfast/internal/events"
@@ -211,6 +212,7 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	}
 	placement.StoreClock, placement.Panics, placement.Events = n.store.Now, guard, n.events
 	placement.Metrics = orchestrator.NewMetrics(n.metrics)
+	n.preferTold(&placement)
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
@@ -249,11 +251,25 @@ func (n *signalingNode) join(ctx context.Context, c *SignalingConfig, plan signa
 	return nil
 }
 
+// preferTold has rooms go to nodes that have something of them, as sessions were told. No room is moved before the server is made.
+func (n *signalingNode) preferTold(placement *orchestrator.Config) {
+	placement.Branches = func(room ring.RoomID) []pin.BootID { return n.server.Hub().BranchesOf(room) }
+	placement.Standby = func(room ring.RoomID) pin.BootID { return n.server.Hub().StandbyOf(room) }
+}
+
 // moving is failover's configuration.
 func (n *signalingNode) moving(c *SignalingConfig, plan signalingPlan, guard *panics.Guard) failover.Config {
 	moving := failover.DefaultConfig()
 	moving.Self, moving.Panics, moving.Events, moving.NoRelief, moving.Traces = plan.config.Node, guard, n.events, c.NoRelief, n.traces
 	moving.Metrics = n.metrics.NewFailover(func() int { return n.failover.Active() })
+	moving.Standby = func(room ring.RoomID, owner ring.NodeID, need headroom.Egress) ring.NodeID {
+		view := n.cluster.View()
+		if !view.Nodes[owner].Can(control.CapabilityStandby) {
+			return ""
+		}
+		by, _ := orchestrator.Standby(view, room, owner, "", need)
+		return by.ID
+	}
 	return moving
 }
 

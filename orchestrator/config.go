@@ -6,6 +6,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // Config bounds how long a call waits, and how unevenly rooms may be placed.
@@ -22,6 +24,10 @@ type Config struct {
 	// Epsilon says how uneven the load may be: with the room, a node's load/ceiling may be 1+Epsilon times the
 	// cluster's. 0 stands for 0.25.
 	Epsilon float64
+	// Branches lists the boots that have people of a room beside its owner, the one with the most first. It may be nil.
+	Branches func(ring.RoomID) []pin.BootID
+	// Standby returns the boot that can go on with a room's connections, or nothing. It may be nil.
+	Standby func(ring.RoomID) pin.BootID
 	// Panics counts the caught panics. If it is nil, New makes a guard of its own.
 	Panics *panics.Guard
 	// Events is told of each room that this process moves. It may be nil.

@@ -64,7 +64,16 @@ type avoidance struct {
 	// The node refused this room.
 	node ring.NodeID
 	boot pin.BootID
+	// branches have people of the room, the one with the most first: people there need not move if it moves there.
+	branches []pin.BootID
+	// from is the node of the pin that is replaced. It does not stand by for itself, even as another process.
+	from ring.NodeID
+	// standby can go on with the room's connections. It is empty if no boot is known to.
+	standby pin.BootID
 }
+
+// any reports whether some node is avoided.
+func (a avoidance) any() bool { return a.node != "" || a.boot != "" }
 
 func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
@@ -134,8 +143,14 @@ func (l *ledger) plan(view *cluster.View, room ring.RoomID, expect headroom.Room
 // decide drops the room's reservation, chooses a node and reserves its egress there. The caller holds mu.
 func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.drop(room)
-	need, floor := expect.Cost(), expect.Floor()
-	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
+	need, floor := needOf(view, expect), expect.Floor()
+	made := l.toBranch(view, avoid)
+	if made.node == "" {
+		made = l.toStandby(view, room, need, avoid)
+	}
+	if made.node == "" {
+		made = choose(l.walk(view, room, avoid), l.totals(), room, need)
+	}
 	if made.node == "" && lowest {
 		made.node = chooseLowest(l.walk(view, room, avoid), room, floor)
 		made.lowest = made.node != ""
@@ -146,6 +161,37 @@ func (l *ledger) decide(view *cluster.View, room ring.RoomID, expect headroom.Ro
 		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor, lowest: made.lowest, over: made.over})
 	}
 	return node, made
+}
+
+// toBranch chooses the first branch that may take rooms. It has most of the room's load already. The caller holds mu.
+func (l *ledger) toBranch(view *cluster.View, avoid avoidance) choice {
+	for _, boot := range avoid.branches {
+		for _, node := range view.Nodes {
+			if node.Boot == boot && l.barred(node, avoid) == "" {
+				return choice{node: node.ID, asked: 1}
+			}
+		}
+	}
+	return choice{}
+}
+
+// toStandby chooses the node that stands by for the room, if it has headroom: the one that its owner told of, else as Standby has it. The bound does not count, because clients notice
+// nothing of a move to that node. The caller holds mu.
+func (l *ledger) toStandby(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) choice {
+	if avoid.from == "" {
+		return choice{}
+	}
+	made := choice{}
+	for c := range l.walk(view, room, avoid) {
+		node := view.Nodes[c.node]
+		if c.barred != "" || !standsBy(node, avoid.from) || !headroom.Takes(c.load, need, c.ceiling) {
+			continue
+		}
+		if made.node == "" || node.Boot == avoid.standby {
+			made = choice{node: c.node, asked: 1}
+		}
+	}
+	return made
 }
 
 // totals returns the load and the ceiling of the cluster with all reservations and claims. The caller holds mu.

@@ -22,6 +22,7 @@ const (
 	causeLost     = "write_lost"
 	causeDamaged  = "pin_damaged"
 	causeRelief   = "relief"
+	causeSilent   = "node_silent"
 	causeOperator = "operator"
 	causeOther    = "other"
 )
@@ -42,7 +43,7 @@ func NewMetrics(r *metrics.Registry) *metrics.Placement {
 	return r.NewPlacement(
 		[]string{reasonNotSettled, reasonNoNodes, reasonNoHeadroom, reasonStore, reasonContended, reasonTarget, reasonCancelled, causeOther},
 		[]string{causeDead, causeLeft, causeReplaced, causeDrain, causeRefused, causeOwner, causeLost, causeDamaged, causeOther},
-		[]string{causeDrain, causeRelief, causeOperator, causeOther},
+		[]string{causeDrain, causeRelief, causeSilent, causeOperator, causeOther},
 	)
 }
 
@@ -58,6 +59,7 @@ func causeOf(why string) string {
 		{"a newer process has its name", causeReplaced},
 		{"another process lives at its address", causeReplaced},
 		{pin.WhyDrain, causeDrain},
+		{pin.WhySilent, causeSilent},
 		{whyRefused, causeRefused},
 		{whyOwner, causeOwner},
 		{whyLost, causeLost},

@@ -37,7 +37,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	fence := pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()}
 	r := o.request(room, expect)
 	// A live move is no emergency, so it takes no node that has headroom for the lowest layers only.
-	r.why, r.avoid, r.lowest = why, avoidance{node: from.Node}, false
+	r.why, r.avoid, r.lowest = why, avoidance{node: from.Node, from: from.Node, standby: o.standby(room)}, false
 	node, err := o.target(view, r, from, to, fence)
 	if err != nil {
 		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, err)

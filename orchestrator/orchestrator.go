@@ -120,10 +120,10 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 }
 
 // Rehome moves a room off the dead boot of the pin from. If no node has headroom, it takes one that has headroom for
-// the lowest layers. It returns the current pin, and Place's errors.
+// the lowest layers. A branch of the room comes before all. It returns the current pin, and Place's errors.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
-	r.avoid.boot = from.Boot
+	r.avoid = avoidance{boot: from.Boot, branches: o.branches(room), from: from.Node, standby: o.standby(room)}
 	r.why = o.whyRehomed(from)
 	// A room on a draining node is not hurried to the lowest layers: it waits for headroom.
 	r.lowest = r.why != pin.WhyDrain
@@ -135,8 +135,22 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 // order choose the same nodes.
 func (o *Orchestrator) Plan(room ring.RoomID, from pin.Pin, expect headroom.Room) {
 	if view, err := o.settledView(); err == nil && !expect.Unreserved {
-		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot}, o.whyRehomed(from) != pin.WhyDrain)
+		o.ledger.plan(view, room, expect, avoidance{boot: from.Boot, branches: o.branches(room), from: from.Node, standby: o.standby(room)}, o.whyRehomed(from) != pin.WhyDrain)
 	}
+}
+
+func (o *Orchestrator) branches(room ring.RoomID) []pin.BootID {
+	if o.cfg.Branches == nil {
+		return nil
+	}
+	return o.cfg.Branches(room)
+}
+
+func (o *Orchestrator) standby(room ring.RoomID) pin.BootID {
+	if o.cfg.Standby == nil {
+		return ""
+	}
+	return o.cfg.Standby(room)
 }
 
 // PlaceAgain moves a room off a node that refused to open it. Other rooms avoid that node for two seconds.

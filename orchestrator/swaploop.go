@@ -145,7 +145,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 		r.why = whyLost
 		return known, nil
 	}
-	need, fence := r.expect.Cost(), pin.Fence{Epoch: epoch, Nonce: nonce()}
+	need, fence := needOf(view, r.expect), pin.Fence{Epoch: epoch, Nonce: nonce()}
 	_, span := traces.Start(ctx, "walk ring")
 	node, made := o.pick(view, r, was, need, fence)
 	span.Set("node", string(made.node)).Count("nodes_asked", made.asked).Count("nodes_refused", made.refused).End(nil)

@@ -48,7 +48,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		case !usable && lower:
 			// The store lost a write, so no owner is known to be synced.
 			in = 0
-		case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
+		case !usable && r.avoid.any(), r.evidence == fromMemory:
 			// Another pin replaces this one, and is verified after its write.
 			return verdict{}, nil
 		case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
@@ -158,7 +158,7 @@ const rememberedFor = 30 * time.Minute
 // it lately. Clients may invent room names, so for an unknown room it does not ask the owners of a large cluster.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
-	if r.avoid != (avoidance{}) || view == nil || r.entry != nil {
+	if r.avoid.any() || view == nil || r.entry != nil {
 		return pin.Pin{}, false
 	}
 	ask := unsynced(view, 0)

@@ -12,6 +12,7 @@ import (
 // These are reasons why a room moved.
 const (
 	WhyDrain    = "its node drains"
+	WhySilent   = "its node is silent"
 	WhyOperator = "an operator moved it"
 	WhyDamaged  = "its pin was damaged"
 	// PassedOver is how the reason of a claim begins.

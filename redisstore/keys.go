@@ -49,6 +49,9 @@ func (k keyspace) door(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + doorSuffix
 }
 
+// described is one key, of the rooms that applications have described.
+func (k keyspace) described() string { return string(k) + ":{described}" }
+
 // events is one key. Its markers share its slot.
 func (k keyspace) events() string { return string(k) + ":{events}" }
 

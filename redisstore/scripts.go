@@ -120,7 +120,7 @@ var (
 	enterScript = compose(waitingShared, waitingEnter)
 	// ARGV[4...] = identities that wait at the node.
 	checkInScript = compose(waitingShared, waitingCheckIn)
-	// ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list, peer (of a release).
+	// ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list, peer (of a release), description (empty: as before).
 	doorScript = compose(waitingShared, waitingDoor)
 )
 

@@ -67,7 +67,7 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	if err != nil {
 		return claimed{err: err}
 	}
-	if len(found) != 10 {
+	if len(found) != 11 {
 		return claimed{err: errAnswer}
 	}
 	outcome, ok := number(found[0])
@@ -80,11 +80,12 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	}
 	writer, _ := found[6].(string)
 	owing, _ := found[7].(string)
-	stands, present := found[9].(string)
+	settings, _ := found[9].(string)
+	stands, present := found[10].(string)
 	return claimed{
 		won: won == 1, text: stands, door: present,
 		admission: waitlist.Answer{
-			Outcome: waitlist.Outcome(outcome), Ticket: ticket, Roster: writer != "", Owing: owing,
+			Outcome: waitlist.Outcome(outcome), Ticket: ticket, Roster: writer != "", Owing: owing, Settings: settings,
 			Place: waitlist.Place{Position: int(position), Reason: reasonOf(found[2]), Pace: p},
 		},
 	}
@@ -146,14 +147,21 @@ func checkedBy(answer *waitlist.Checked, people int, cmd *redis.Cmd) {
 
 // Door carries an order out and returns the door, in one round trip. It may be repeated.
 func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error) {
-	limit, closed := "", ""
+	limit, closed, described := "", "", ""
 	if o.Cap != nil {
 		limit = strconv.Itoa(*o.Cap)
 	}
 	if o.Closed != nil {
 		closed = strconv.Itoa(ones(*o.Closed))
 	}
-	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), caps(waitlist.NoCap, 0), o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed, o.Peer).Slice()
+	if o.Describe != nil {
+		described = *o.Describe
+		// Before the room is described, so that a list of rooms never misses one.
+		if err := s.noteDescribed(ctx, room); err != nil {
+			return waitlist.Door{}, err
+		}
+	}
+	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), caps(waitlist.NoCap, 0), o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed, o.Peer, described).Slice()
 	if err != nil {
 		return waitlist.Door{}, fmt.Errorf("door of room %s: %w", room, err)
 	}
@@ -174,7 +182,7 @@ func ones(fact bool) int {
 }
 
 func readDoor(found []any) (waitlist.Door, error) {
-	const head, each = 8, 3
+	const head, each = 9, 3
 	if len(found) < head || len(found)%each != head%each {
 		return waitlist.Door{}, errAnswer
 	}
@@ -186,11 +194,12 @@ func readDoor(found []any) (waitlist.Door, error) {
 	}
 	p, fine := paceOf(found[5], found[6])
 	owner, isText := found[7].(string)
-	if !ok || !fine || !isText {
+	described, isDescription := found[8].(string)
+	if !ok || !fine || !isText || !isDescription {
 		return waitlist.Door{}, errAnswer
 	}
 	door := waitlist.Door{
-		Done: numbers[0] == 1, Cap: int(numbers[1]), Closed: numbers[2] == 1, Inside: int(numbers[3]), Length: int(numbers[4]), Pace: p, Pin: owner,
+		Done: numbers[0] == 1, Cap: int(numbers[1]), Closed: numbers[2] == 1, Inside: int(numbers[3]), Length: int(numbers[4]), Pace: p, Pin: owner, Described: described,
 	}
 	for one := range slices.Chunk(found[head:], each) {
 		who, isText := one[0].(string)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/spread"
 )
 
 // An Attach starts again when its room closes or its peer leaves.
@@ -26,6 +28,12 @@ type attachment struct {
 	entry   *control.Peer
 	// confirmed says that the Owner has confirmed the pin for this Attach.
 	confirmed bool
+	// waited says that the peer has waited for a new branch.
+	waited bool
+	// entered is the owner's answer, at a branch.
+	entered *control.LinkEntered
+	// continuing is the connection of the peer's former node that goes on here, or nil.
+	continuing *continuing
 }
 
 // readAttach checks an Attach and changes nothing.
@@ -51,7 +59,7 @@ func (n *Node) readAttach(message *control.PeerMessage) (attachment, *refusal) {
 	if n.panics.Refuses(strikeName(peer)) {
 		return attachment{}, refuse(control.Refusal_REFUSAL_BROKE, "what this peer sent has broken the node's handling of it twice")
 	}
-	if p.Node != n.cfg.Node || p.Boot != n.cfg.Boot {
+	if (p.Node != n.cfg.Node || p.Boot != n.cfg.Boot) && n.branchOf(ring.RoomID(room)) == nil {
 		return attachment{}, refuse(control.Refusal_REFUSAL_WRONG_BOOT,
 			"this is node %s, boot %s; the pin names node %s, boot %s", n.cfg.Node, n.cfg.Boot, p.Node, p.Boot)
 	}
@@ -64,6 +72,17 @@ func (a attachment) cost() headroom.Egress {
 		return e.Value()
 	}
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
+}
+
+// first is what this node is expected to send for the room at first: if others can become branches, half of what it may send at most.
+func (n *Node) first(a attachment) headroom.Egress {
+	cost := a.cost()
+	first := headroom.First(cost, n.ceiling())
+	able := func(c spread.Candidate) bool { return c.Able && c.Node != n.cfg.Node && !c.Draining && !c.Suspect }
+	if a.running() || first == cost || n.cfg.Candidates == nil || !slices.ContainsFunc(n.cfg.Candidates(a.room), able) {
+		return cost
+	}
+	return first
 }
 
 // running reports whether people were in the room before, on another node.
@@ -83,7 +102,7 @@ func (n *Node) takes(a attachment, now time.Time) bool {
 	if a.running() && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
 		return true
 	}
-	return headroom.Takes(n.egressNow(now), a.cost(), n.ceiling())
+	return headroom.Takes(n.egressNow(now), n.first(a), n.ceiling())
 }
 
 // people is how many are expected in the room.
@@ -105,6 +124,9 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (s *ses
 	if refused != nil {
 		return nil, refused
 	}
+	if a.pin.Node != n.cfg.Node || a.pin.Boot != n.cfg.Boot {
+		return n.attachAtBranch(ctx, a)
+	}
 	for range attachTries {
 		// The pin is confirmed again each time: a Leave that was confirmed for a closed room must not open the room again.
 		a.confirmed = false
@@ -123,12 +145,22 @@ func (n *Node) attach(ctx context.Context, message *control.PeerMessage) (s *ses
 				return nil, refused
 			}
 		}
+		if a.continuing == nil {
+			a.continuing = n.claim(ctx, a)
+		}
 		s, refused, err := r.attach(ctx, a)
 		switch {
 		case err == nil && refused != nil:
 			return nil, refused
 		case err == nil:
+			s.goOn(ctx, a.continuing)
 			return s, nil
+		case errors.Is(err, errAppointing):
+			a.waited = true
+			r.branches.await(ctx, spread.AppointWait, r.members.allUp)
+		case errors.Is(err, errRelinking):
+			r.branches.await(ctx, relinkWait, func() bool { _, err := r.members.servedBy(a); return err == nil })
+			a.waited = true
 		case !errors.Is(err, errRoomClosed) && !errors.Is(err, errStranger):
 			return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the attach was interrupted: %v", err)
 		}
@@ -153,6 +185,10 @@ func (n *Node) find(a attachment) (*room, *refusal) {
 			return nil, fenced(current)
 		}
 		return r, nil
+	}
+	if b := n.branches[a.room]; b != nil && b.pin().Fence.Less(a.pin.Fence) {
+		// Whom it has is in the room, whatever the store can say.
+		return nil, nil
 	}
 	if a.request.GetOnlyIfHere() {
 		return nil, notHere()
@@ -214,12 +250,16 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 		n.mu.Unlock()
 		return r, nil
 	}
+	if r := n.promote(a.room, a.pin); r != nil {
+		n.mu.Unlock()
+		return r, nil
+	}
 	now := time.Now()
 	if refused := n.mayOpen(a, now); refused != nil {
 		n.mu.Unlock()
 		return nil, refused
 	}
-	r := newRoom(n, a, now)
+	r := newRoom(n, a, n.rosters.Open(a.room, a.pin), now)
 	n.rooms[a.room], n.serving[r] = r, struct{}{}
 	n.mu.Unlock()
 	select {
@@ -232,7 +272,7 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	case <-n.stopped:
 	case <-ctx.Done():
 	}
-	r.book.Leave()
+	r.roll.book.Leave()
 	n.forget(r)
 	n.mu.Lock()
 	delete(n.serving, r)
@@ -248,4 +288,101 @@ func (n *Node) forget(r *room) {
 	if n.rooms[r.id] == r {
 		delete(n.rooms, r.id)
 	}
+	if n.branches[r.id] == r {
+		delete(n.branches, r.id)
+	}
+}
+
+// branchOf returns the branch of a room that this node is, or nil.
+func (n *Node) branchOf(id ring.RoomID) *room {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.branches[id]
+}
+
+// branch returns the room of which this node is a branch, and begins it if it is none.
+func (n *Node) branch(ctx context.Context, id ring.RoomID, owner pin.Pin, run uint64) (*room, *refusal) {
+	n.mu.Lock()
+	now := time.Now()
+	if own := n.rooms[id]; own != nil && owner.Fence.Less(own.pin().Fence) {
+		n.mu.Unlock()
+		return nil, fenced(own.pin().Fence)
+	}
+	if stone, ok := n.stones.forbids(id, owner.Fence, now); ok && owner.Fence.Less(stone.fence) && stone.code == control.Refusal_REFUSAL_FENCED {
+		// The room has left this node under a higher fence, of which a former owner has not heard.
+		n.mu.Unlock()
+		return nil, fenced(stone.fence)
+	}
+	if r := n.branches[id]; r != nil {
+		n.mu.Unlock()
+		return r, nil
+	}
+	switch {
+	case n.drain != nil:
+		n.mu.Unlock()
+		return nil, refuse(control.Refusal_REFUSAL_DRAINING, "node %s takes no more people", n.cfg.Node)
+	case len(n.rooms)+len(n.branches) >= n.cfg.Limits.Rooms:
+		n.mu.Unlock()
+		return nil, refuse(control.Refusal_REFUSAL_NO_HEADROOM, "node %s has no place for one more room", n.cfg.Node)
+	}
+	a := attachment{pin: owner, room: id, request: &control.Attach{ExpectedSize: branchPeople, Unreserved: true}}
+	r := newRoom(n, a, n.rosters.Aside(), now)
+	r.roll.run, r.members.owner = run, newMember(&control.Place{Node: string(owner.Node), Boot: string(owner.Boot), Control: owner.Control}, "", now)
+	n.branches[id], n.serving[r] = r, struct{}{}
+	n.mu.Unlock()
+	select {
+	case n.starting <- r:
+		r.log.Info("branch opened", "fence", owner.Fence.String(), "owner", string(owner.Node))
+		return r, nil
+	case <-n.stopped:
+	case <-ctx.Done():
+	}
+	n.forget(r)
+	n.mu.Lock()
+	delete(n.serving, r)
+	n.mu.Unlock()
+	close(r.done)
+	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)
+}
+
+// attachAtBranch attaches somebody whose room has its pin at another node.
+func (n *Node) attachAtBranch(ctx context.Context, a attachment) (*session, *refusal) {
+	r := n.branchOf(a.room)
+	if r == nil {
+		return nil, elsewhere(nil)
+	}
+	if refused := r.branch.judge(a.pin); refused != nil {
+		return nil, refused
+	}
+	// Whom the branch has goes on without the owner.
+	s, refused, err := r.attach(ctx, a)
+	switch {
+	case err == nil:
+		return s, refused
+	case !errors.Is(err, errStranger):
+		return nil, elsewhere(nil)
+	}
+	e := &entrant{attachment: a, done: make(chan struct{})}
+	var id uint64
+	if err := r.do(ctx, func() { id = r.branch.ask(e) }); err != nil {
+		return nil, elsewhere(nil)
+	}
+	late := time.NewTimer(enterWithin)
+	defer late.Stop()
+	select {
+	case <-e.done:
+		return e.session, e.refused
+	case <-ctx.Done():
+	case <-late.C:
+	case <-r.done:
+		return nil, elsewhere(nil)
+	}
+	r.post(func() {
+		delete(r.branch.entering, id)
+		if e.session != nil {
+			// The answer came in between, and nobody takes the session.
+			e.session.end()
+		}
+	})
+	return nil, elsewhere(nil)
 }

@@ -25,9 +25,10 @@ type looseOwner struct {
 	connected chan<- struct{} // closed once it is connected, unless nil
 }
 
-func (looseOwner) Gone() bool   { return false }
-func (looseOwner) PathChanged() {}
-func (looseOwner) Broke()       {}
+func (looseOwner) Gone() bool      { return false }
+func (looseOwner) PathChanged()    {}
+func (looseOwner) SendersChanged() {}
+func (looseOwner) Broke()          {}
 
 func (o looseOwner) StateChanged(_ *connection.Connection, state control.TransportState) {
 	if o.connected != nil && state == control.TransportState_TRANSPORT_STATE_CONNECTED {

@@ -96,7 +96,7 @@ func bridge(t *testing.T, streams map[string]*attachStream, slots func(person st
 			http.Error(w, fmt.Sprint("bad offer: ", err), http.StatusBadRequest)
 			return
 		}
-		message := &control.Offer{Id: offer.ID, Sdp: offer.SDP, Slots: slots(r.PathValue("person"))}
+		message := &control.Offer{Id: offer.ID, Sdp: offer.SDP, Slots: slots(r.PathValue("person")), DataNegotiated: true}
 		for _, s := range offer.Senders {
 			source := control.Source_SOURCE_CAMERA
 			if s.Mid == "0" {
@@ -179,6 +179,44 @@ func TestChromiumReturnsToANode(t *testing.T) {
 		if leg.to.connectionOf("room", "alice") != before {
 			t.Error("an ICE restart on the same node got a new connection")
 		}
+	}
+}
+
+// TestChromiumsDataChannelsAcrossNodes: the channels of a connection that moves stay open for the page, and go on at the next node, which has
+// another DTLS connection and another SCTP association.
+func TestChromiumsDataChannelsAcrossNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	streams := map[string]*attachStream{}
+	var page context.Context
+	for i, name := range []string{"one", "two", "three"} {
+		s := newStage(t, name)
+		s.epoch += uint64(i)
+		streams[name+"/alice"], _ = s.attach("room", "alice", uint64(i+1), mayChat)
+		streams[name+"/bob"], _ = s.attach("room", "bob", uint64(i+1), mayChat)
+		if i == 0 {
+			page = chromium(t, bridge(t, streams, func(string) []*control.Slot { return nil }))
+			evaluate[bool](page, t, "start(false, true)")
+		} else {
+			evaluate[any](page, t, fmt.Sprintf("move(%q)", name))
+		}
+		var heard []struct {
+			States string
+			Heard  int
+		}
+		eventually(t, "both hear each other at "+name, func() bool {
+			heard = evaluate[[]struct {
+				States string
+				Heard  int
+			}](page, t, fmt.Sprintf("said(%q)", name))
+			return heard[0].Heard > 1 && heard[1].Heard > 1
+		})
+		for _, person := range heard {
+			if person.States != "open,open" {
+				t.Errorf("at %s the channels are %+v", name, heard)
+			}
+		}
+		awaitPictures(page, t, 5, false)
+		s.stop()
 	}
 }
 

@@ -2,7 +2,9 @@ package sfu
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -77,14 +79,14 @@ func TestHalfOfALargeRoomLeavesAtOnce(t *testing.T) {
 		for i := range leave {
 			p := &peer{id: forward.PeerID(fmt.Sprint("leaver", i)), entry: &control.Peer{Id: fmt.Sprint("leaver", i)}}
 			r.peers[p.id] = p
-			r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
+			r.roll.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
 		}
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.do(t.Context(), func() {
 		for i := range leave {
-			r.remove(r.peers[forward.PeerID(fmt.Sprint("leaver", i))], "left")
+			r.people.remove(r.peers[forward.PeerID(fmt.Sprint("leaver", i))], "left")
 		}
 	}); err != nil {
 		t.Fatal(err)
@@ -154,4 +156,28 @@ func TestGatheredChangesAreOneForEachPeer(t *testing.T) {
 			t.Errorf("change %d is %v, want %v", i, change, want[i])
 		}
 	}
+}
+
+// TestWhoComesBetweenTwoMutesIsTold: alice mutes her camera and unmutes it at once. Bob, who came in between, has seen it muted.
+func TestWhoComesBetweenTwoMutesIsTold(t *testing.T) {
+	s := newStage(t, "one")
+	s.attach("room", "alice", 1)
+	// What follows within a while is told at its end.
+	s.onLoop("room", func(r *room) { r.roll.tell(r.peers["alice"]) })
+	mute := func(muted bool) {
+		s.onLoop("room", func(r *room) {
+			r.peers["alice"].toldAt = time.Now()
+			r.acts.mute(r.peers["alice"], &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: muted})
+		})
+	}
+	mute(true)
+	bob, attached := s.attach("room", "bob", 1)
+	mute(false)
+	if i := slices.IndexFunc(attached.GetRoster(), func(p *control.Peer) bool { return p.GetId() == "alice" }); !attached.GetRoster()[i].GetVideoMuted() {
+		t.Fatal("bob came too late")
+	}
+	bob.await("that alice shows her camera", func(e *control.PeerEvent) bool {
+		entry := e.GetRosterChange().GetUpdated()
+		return entry.GetId() == "alice" && !entry.GetVideoMuted()
+	})
 }

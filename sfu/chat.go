@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -48,10 +49,28 @@ func (c *chatLog) add(speaker *control.Peer, say *control.Say, now time.Time) *c
 		!c.limit.Allow(speaker.GetIdentity()) {
 		return nil
 	}
-	c.last++
-	line := &control.Chat{Peer: speaker.GetId(), Name: speaker.GetName(), Text: text, Id: id, AtUnixMs: now.UnixMilli(), Seq: c.last}
-	c.recent = append(c.recent[max(len(c.recent)+1-chatKept, 0):], said{line, now})
+	line := &control.Chat{Peer: speaker.GetId(), Name: speaker.GetName(), Text: text, Id: id, AtUnixMs: now.UnixMilli(), Seq: c.last + 1}
+	c.keep(line, now)
 	return line
+}
+
+// keep takes in a line that has its number.
+func (c *chatLog) keep(line *control.Chat, now time.Time) {
+	c.last = max(c.last, line.GetSeq())
+	c.recent = append(c.recent[max(len(c.recent)+1-chatKept, 0):], said{line, now})
+}
+
+// has reports whether a line is among the latest. Owners that follow one another may give two lines the same number.
+func (c *chatLog) has(line *control.Chat) bool {
+	return slices.ContainsFunc(c.recent, func(kept said) bool {
+		return kept.line.GetSeq() == line.GetSeq() && kept.line.GetPeer() == line.GetPeer() && kept.line.GetAtUnixMs() == line.GetAtUnixMs()
+	})
+}
+
+// follow goes on after the line of this number.
+func (c *chatLog) follow(last uint64) {
+	c.last = last
+	c.recent = slices.DeleteFunc(c.recent, func(kept said) bool { return kept.line.GetSeq() > last })
 }
 
 // missed returns the lines of the last grace time that a person may lack: those after the number from, and of them those after sent,

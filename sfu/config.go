@@ -7,12 +7,14 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/events"
 	"github.com/holdfast-rtc/holdfast/internal/metrics"
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
+	"github.com/holdfast-rtc/holdfast/sfu/spread"
 )
 
 // Config is for one media node.
@@ -20,6 +22,10 @@ type Config struct {
 	// Node stays the same across restarts; Boot is this process's.
 	Node ring.NodeID
 	Boot pin.BootID
+
+	// Control is where other media nodes reach this one, and Links returns a client of theirs. Without Links the node calls no other one.
+	Control string
+	Links   func(control string) (control.LinksClient, error)
 
 	// MediaAddress is the UDP host:port of all media. Port 0 takes a free one: see Node.MediaAddress.
 	MediaAddress string
@@ -49,8 +55,15 @@ type Config struct {
 	// Events is told of rooms that open and close here; nil: nobody.
 	Events *events.Recorder
 
+	// Neighbours has other media nodes stand by for the connections, and this node for theirs; nil: nobody does.
+	Neighbours Neighbours
+
 	// Metrics counts what happens seldom; nil: nothing is counted.
 	Metrics *metrics.Media
+
+	// Candidates returns the media nodes that could carry some of a room's people, in the order in which they are asked. nil: there are none,
+	// and rooms stay on this node.
+	Candidates func(ring.RoomID) []spread.Candidate
 }
 
 // MostPeersPerRoom bounds Limits.PeersPerRoom.
@@ -60,6 +73,8 @@ const MostPeersPerRoom = 5000
 type Limits struct {
 	Rooms        int
 	PeersPerRoom int
+	// ListedPerRoom is how many people a roster has before those who only watch are counted instead.
+	ListedPerRoom int
 	// One offer may have so many slots and bytes.
 	SlotsPerPeer int
 	SDPBytes     int
@@ -86,6 +101,8 @@ func DefaultConfig() Config {
 		Limits: Limits{
 			Rooms:        5000,
 			PeersPerRoom: 1000,
+			// A roster of 1,000 is a message of 126 KB for each newcomer, and costs a second of CPU for each change in a room of 5,000.
+			ListedPerRoom: 1000,
 			// 49 pictures fit a page of 7 by 7, and 15 slots are left for sound.
 			SlotsPerPeer: 64,
 			// A client's socket takes messages of at most 256 KiB.
@@ -121,7 +138,7 @@ func (c Config) Validate() error {
 	fault(c.Grace <= 0, "grace is %v, want a positive duration", c.Grace)
 	fault(c.DrainTimeout <= 0, "drain timeout is %v, want a positive duration", c.DrainTimeout)
 	for name, limit := range map[string]int{
-		"rooms": c.Limits.Rooms, "peers per room": c.Limits.PeersPerRoom, "slots per peer": c.Limits.SlotsPerPeer, "SDP bytes": c.Limits.SDPBytes,
+		"rooms": c.Limits.Rooms, "peers per room": c.Limits.PeersPerRoom, "listed people per room": c.Limits.ListedPerRoom, "slots per peer": c.Limits.SlotsPerPeer, "SDP bytes": c.Limits.SDPBytes,
 	} {
 		fault(limit <= 0, "limit of %s is %d, want a positive number", name, limit)
 	}

@@ -2,7 +2,6 @@ package sfu
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 )
@@ -51,12 +50,13 @@ func (n *Node) StartDrain(d Drain) {
 	n.drain = next
 	n.cfg.Metrics.Drained()
 	n.log.Info("node drains: it takes no more rooms", "rooms", len(n.serving), "deadline", d.Deadline.String(), "exit", next.Exit)
-	open := slices.Collect(maps.Values(n.rooms))
+	open := slices.Collect(n.sending())
 	n.mu.Unlock()
 	n.tellDrain()
 	// Nobody moves an empty room: it closes at once.
 	for _, r := range open {
 		r.post(r.expire)
+		r.post(r.branch.tellDraining)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestARoomThatEmptiedInAnUndoneDrainCloses(t *testing.T) {
 	s.node.mu.Unlock()
 	if err := r.do(t.Context(), func() {
 		for _, p := range r.peers {
-			r.remove(p, "left")
+			r.people.remove(p, "left")
 		}
 		s.node.Undrain()
 	}); err != nil {

@@ -34,11 +34,12 @@ func rosterCopy(entry *control.Peer) *control.Peer {
 		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
 		ScreenAudio: entry.GetScreenAudio(), HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
 		GrantJudgedUnixMs: entry.GetGrantJudgedUnixMs(), Metadata: entry.GetMetadata(), Attributes: entry.GetAttributes(),
+		Unlisted: entry.GetUnlisted(),
 	}
 }
 
 func sameEntry(a, b *control.Peer) bool {
-	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
+	return a.GetId() == b.GetId() && a.GetUnlisted() == b.GetUnlisted() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
 		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
 		a.GetScreenShared() == b.GetScreenShared() && a.GetScreenAudio() == b.GetScreenAudio() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
 		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator() &&

@@ -146,8 +146,10 @@ func (n *Node) survey(limit time.Duration) survey {
 func (r *room) survey() survey {
 	var s survey
 	for _, p := range r.peers {
-		if p.connection != nil && p.connection.Alive() {
-			s.connection(p.connection)
+		for _, c := range []*connection.Connection{p.connection, p.uplink} {
+			if c != nil && c.Alive() {
+				s.connection(c)
+			}
 		}
 	}
 	return s
@@ -204,7 +206,7 @@ func by(name, help, label string, values func(*figures) map[string]float64) read
 
 // Measure has Prometheus read this node's figures. No packet costs more for it.
 func (n *Node) Measure(r *metrics.Registry) {
-	metrics.Read(r, n.figures, slices.Concat(loadReadings(), packetReadings(), n.feedbackReadings(), surveyReadings())...)
+	metrics.Read(r, n.figures, slices.Concat(loadReadings(), packetReadings(), n.feedbackReadings(), n.dataReadings(), surveyReadings())...)
 }
 
 func loadReadings() []reading {
@@ -259,6 +261,20 @@ func (n *Node) feedbackReadings() []reading {
 		counter("uplink_packets_expected_total", "Packets that publishers sent, as their sequence numbers show.", func(*figures) uint64 { return n.tally.Expected.Load() }),
 		counter("uplink_packets_lost_total", "Those of them that did not arrive at first.", func(*figures) uint64 { return n.tally.Lost.Load() }),
 		counter("media_connections_failed_total", "Media connections that failed while the client was in the room: it was silent for 30 s, DTLS failed, or the client closed it.", func(*figures) uint64 { return n.tally.Failed.Load() }),
+	}
+}
+
+func (n *Node) dataReadings() []reading {
+	dropped := by("data_dropped_total", "Messages on data channels that were dropped, by reason: slow (the receiver did not take those before) and missed (it has no channel) once for each receiver, flood (beyond the bound of a person or a room), link (to another node of the room) and refused (not allowed, or unreadable) once.", "reason", func(*figures) map[string]float64 {
+		m := &n.messages
+		return map[string]float64{
+			"slow": float64(m.Slow.Load()), "missed": float64(m.Missed.Load()), "flood": float64(m.Flooded.Load()), "link": float64(m.Unspread.Load()), "refused": float64(m.Refused.Load()),
+		}
+	})
+	dropped.Counter = true
+	return []reading{
+		dropped,
+		counter("data_messages_total", "Messages that were sent over data channels, once for each receiver.", func(*figures) uint64 { return n.messages.Sent.Load() }),
 	}
 }
 

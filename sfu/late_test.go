@@ -38,7 +38,7 @@ func TestAnOfferOfWhoIsRemovedLeavesNothing(t *testing.T) {
 	in, n := s.bobsOffer(&control.Offer{
 		Id: "1", Sdp: plainOffer, Slots: []*control.Slot{{Mid: "1", Peer: "alice", Source: control.Source_SOURCE_CAMERA}},
 	})
-	s.onLoop("room", func(r *room) { r.remove(r.peers["bob"], "of a test") })
+	s.onLoop("room", func(r *room) { r.people.remove(r.peers["bob"], "of a test") })
 	if _, err := n.run(t.Context()); err == nil {
 		t.Error("the offer of who is gone was answered")
 	}
@@ -65,7 +65,7 @@ func TestAStreamOfWhoIsRemovedLeavesNothing(t *testing.T) {
 		c.Silence(sources.Bit(forward.SourceCamera))
 		c.RTP(&header, packet, time.Now()) // The stream has its place, and no layer.
 		c.Silence(0)
-		r.remove(bob, "of a test")
+		r.people.remove(bob, "of a test")
 		c.RTP(&header, packet, time.Now())
 	})
 	leavesNothing(t, in)

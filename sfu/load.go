@@ -71,7 +71,7 @@ type limit struct {
 // newRoomLoad reserves what an Attach expects of its room. It needs Node.mu.
 func newRoomLoad(n *Node, a attachment, now time.Time) *roomLoad {
 	l := &roomLoad{
-		opened: now, cost: a.cost(), least: a.least(), people: a.people(), chargedIn: n.reportSeq + 1, refusedBefore: n.socket.Stats().Refused,
+		opened: now, cost: n.first(a), least: a.least(), people: a.people(), chargedIn: n.reportSeq + 1, refusedBefore: n.socket.Stats().Refused,
 	}
 	if a.request.GetUnreserved() {
 		l.cost, l.least = headroom.Egress{}, headroom.Egress{}
@@ -306,7 +306,7 @@ func (n *Node) NextReport() Load {
 // loadNow sums up the load. It needs mu.
 func (n *Node) loadNow(now time.Time) Load {
 	egress, floor, peers := n.egressNow(now), n.floorNow(now), 0
-	for _, r := range n.rooms {
+	for r := range n.sending() {
 		peers += int(r.peerCount.Load())
 	}
 	return Load{
@@ -319,7 +319,7 @@ func (n *Node) loadNow(now time.Time) Load {
 // egressNow is what headroom is judged by. It needs mu.
 func (n *Node) egressNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
-	for _, r := range n.rooms {
+	for r := range n.sending() {
 		rooms = rooms.Plus(r.load.charged(now))
 	}
 	return rooms.Max(n.measured)
@@ -328,7 +328,7 @@ func (n *Node) egressNow(now time.Time) headroom.Egress {
 // floorNow is what is sent at least: the lowest layers, of new rooms as expected. It needs mu.
 func (n *Node) floorNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
-	for _, r := range n.rooms {
+	for r := range n.sending() {
 		rooms = rooms.Plus(r.load.chargedFloor(now))
 	}
 	return rooms
@@ -342,6 +342,9 @@ func (n *Node) measure(now time.Time) {
 		rates[i] = r.load.meter.observeOf(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, int(r.connected.Load()), now)
 		if r.load.changes(rates[i], int(r.peerCount.Load()), now) && r.tellEgress(rates[i]) {
 			r.load.toldAt, r.load.told = now, rates[i]
+		}
+		if n.standby != nil {
+			r.tellStandby()
 		}
 	}
 	sent := n.socket.Stats()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/spread"
 )
 
 func TestReservationsEndAsPeopleAreMeasured(t *testing.T) {
@@ -285,5 +287,32 @@ func TestARoomThatIsTooMuchBeginsWithItsLowestLayers(t *testing.T) {
 	s.attach("large", "ada", 1, running(1))
 	if got := opened("large").media.Level(); got != forward.LowestLevels {
 		t.Errorf("a room of all of the ceiling: level %d", got)
+	}
+}
+
+// A new room that this node could not carry whole is charged as half of the node, if another node can take some of its people.
+func TestALargeNewRoomIsHalfANodeAtFirst(t *testing.T) {
+	var known atomic.Pointer[[]spread.Candidate] // the node reads them, too
+	known.Store(&[]spread.Candidate{})
+	s := newStage(t, "one", func(c *Config) { c.Candidates = func(ring.RoomID) []spread.Candidate { return *known.Load() } })
+	whole := headroom.Expect(1000).Cost()
+	room := attachment{request: &control.Attach{ExpectedSize: 1000}}
+	ran := attachment{request: &control.Attach{ExpectedSize: 1000, ExpectedFloor: control.EgressProto(headroom.Expect(1000).Floor())}}
+	other := spread.Candidate{Node: "other", Able: true}
+	self, old, draining := spread.Candidate{Node: s.node.cfg.Node, Able: true}, spread.Candidate{Node: "other"}, other
+	draining.Draining = true
+	for name, c := range map[string]struct {
+		candidates []spread.Candidate
+		of         attachment
+		halved     bool
+	}{
+		"another one can":         {[]spread.Candidate{self, other}, room, true},
+		"nobody can":              {[]spread.Candidate{self, old, draining}, room, false},
+		"its people come at once": {[]spread.Candidate{self, other}, ran, false},
+	} {
+		known.Store(&c.candidates)
+		if got := s.node.first(c.of); (got != whole) != c.halved || c.halved && got.Share(s.node.ceiling()) > 0.501 {
+			t.Errorf("%s: %v of %v", name, got, whole)
+		}
 	}
 }

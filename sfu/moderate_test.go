@@ -255,7 +255,7 @@ func TestWhatWasTakenBackStaysSo(t *testing.T) {
 	}
 	act(control.Act_ACT_GIVE_UP)
 	r := s.node.rooms["room"]
-	if err := r.do(t.Context(), func() { r.remove(r.peers["bob"], "did not come back") }); err != nil {
+	if err := r.do(t.Context(), func() { r.people.remove(r.peers["bob"], "did not come back") }); err != nil {
 		t.Fatal(err)
 	}
 	if p := attach(); p.GetModerator() {

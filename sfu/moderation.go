@@ -31,12 +31,29 @@ func (m *moderation) remove(id forward.PeerID) {
 // setGrant gives or takes back the grant of an entry that nobody has yet, later than any former change.
 func (m *moderation) setGrant(entry *control.Peer, moderator bool) {
 	entry.Moderator, entry.GrantJudgedUnixMs = moderator, max(time.Now().UnixMilli(), entry.GetGrantJudgedUnixMs()+1)
-	id := forward.PeerID(entry.GetId())
-	if moderator {
+	m.note(entry)
+}
+
+// note takes over a later word about the grant of a person who is gone or may go.
+func (m *moderation) note(entry *control.Peer) {
+	id, judged := forward.PeerID(entry.GetId()), entry.GetGrantJudgedUnixMs()
+	former, known := m.demoted[id]
+	switch {
+	case judged <= former:
+	case entry.GetModerator():
 		delete(m.demoted, id)
-	} else if len(m.demoted) < maxRemoved {
-		m.demoted[id] = entry.GetGrantJudgedUnixMs()
+	case known || len(m.demoted) < maxRemoved:
+		m.demoted[id] = judged
 	}
+}
+
+// demotedProto is what the room's other nodes are told, since any of them may become the owner.
+func (m *moderation) demotedProto() []*control.Peer {
+	var told []*control.Peer
+	for id, judged := range m.demoted {
+		told = append(told, &control.Peer{Id: string(id), GrantJudgedUnixMs: judged})
+	}
+	return told
 }
 
 // heed takes the grant of an entry back that was taken back while its person was gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/traces"
@@ -67,7 +68,7 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n.present != nil && !n.message.GetFresh() && n.present.Accepts(o) {
+	if n.present != nil && !n.message.GetFresh() && (n.message.GetPart() == control.Part_PART_DOWNLINK && n.present.Meet(o) || n.present.Accepts(o)) {
 		return n.present.Answer(n.message, o)
 	}
 	return n.replace(ctx, o)
@@ -79,7 +80,13 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	if err := n.setTable(ctx); err != nil {
 		return "", err
 	}
-	fresh, err := n.connect(o)
+	var standby Neighbour
+	// Another node cannot go on with DTLS and SCTP, nor with two connections.
+	movable := n.message.GetPart() == control.Part_PART_UNSPECIFIED && !o.HasData()
+	if movable {
+		standby = r.chooseStandby()
+	}
+	fresh, err := n.connect(o, standby.Media) //nolint:contextcheck // data channels end with their connection
 	if err != nil {
 		return "", err
 	}
@@ -88,19 +95,18 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		fresh.Close()
 		return "", err
 	}
+	if movable {
+		r.standByFor(p.id, standby.Control, fresh)
+	}
 	installed := false
 	err = r.do(ctx, func() {
 		if p.gone.Load() {
 			return
 		}
-		if old := p.connection; old != nil {
-			r.node.closeSoon(func() {
-				old.Retire(fresh)
-				old.Close()
-			})
-		}
-		fresh.Silence(p.entry.GetSilenced())
-		p.connection, p.connected, installed = fresh, false, true
+		n.install(fresh)
+		fresh.Permit(p.canPublish, p.sources)
+		fresh.Silence(p.entry.GetSilenced() | p.forbidden())
+		installed = true
 		r.count()
 	})
 	if err == nil && installed {
@@ -108,6 +114,26 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	}
 	fresh.Close()
 	return "", errConnectionClosed
+}
+
+// install makes a connection the peer's, and closes those that it replaces. It runs on the loop.
+func (n *negotiation) install(fresh *connection.Connection) {
+	r, p := n.session.room, n.session.peer
+	old := []*connection.Connection{p.uplink}
+	if n.message.GetPart() == control.Part_PART_UPLINK {
+		p.uplink = fresh
+	} else {
+		old = p.takeConnections()
+		p.connection = fresh
+	}
+	for _, c := range old {
+		if c != nil {
+			r.node.closeSoon(func() {
+				c.Retire(fresh)
+				c.Close()
+			})
+		}
+	}
 }
 
 // setTable has the slots show the same people as at the node that the peer comes from. It runs on the loop, so that it does not come
@@ -126,23 +152,25 @@ func (n *negotiation) setTable(ctx context.Context) error {
 }
 
 // connect opens a connection. Its path begins with what is known of the client's.
-func (n *negotiation) connect(o *offer.Offer) (*connection.Connection, error) {
+func (n *negotiation) connect(o *offer.Offer, standby []netip.AddrPort) (*connection.Connection, error) {
 	r, p := n.session.room, n.session.peer
 	told, err := r.node.candidates()
 	if err != nil {
 		return nil, err
 	}
 	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
-	path := n.path
+	path, uplink := n.path, n.message.GetPart() == control.Part_PART_UPLINK
 	if n.present != nil {
 		path = n.present.Path().Target()
 	}
 	return connection.Open(r.node.transport, o, connection.Config{
 		Room: r.media, Batch: r.parts[shard], Shard: shard, Owner: &mediaOwner{room: r, peer: p, strikeName: n.strikeName},
 		Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
-		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe,
-		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, MediaTCP: r.node.MediaTCP(), PathStart: path,
+		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe && !uplink,
+		Uplink: uplink, Fresh: n.message.GetFresh(), Unmet: n.message.GetPart() == control.Part_PART_DOWNLINK_UNMET,
+		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, Standby: standby, MediaTCP: r.node.MediaTCP(), PathStart: path,
 		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, Connected: r.node.cfg.Metrics.Connected, Trace: n.trace,
+		Data: r.serveData(p, dataStreams(n.message), n.strikeName),
 	})
 }
 
@@ -158,6 +186,9 @@ func (o *mediaOwner) Gone() bool { return o.peer.gone.Load() }
 
 // PathChanged is part of connection.Owner.
 func (o *mediaOwner) PathChanged() { o.room.news.path(o.peer.id) }
+
+// SendersChanged is part of connection.Owner.
+func (o *mediaOwner) SendersChanged() { o.room.news.sends(o.peer.id) }
 
 // Broke is part of connection.Owner.
 func (o *mediaOwner) Broke() { o.room.node.panics.Strike(o.strikeName) }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +21,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/people/roster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/cascade"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
+	"github.com/holdfast-rtc/holdfast/sfu/data"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/share"
@@ -40,6 +44,10 @@ type Node struct {
 	rosters *roster.Writer
 
 	transport *transport.Transport
+	// trunks are the connections to other media nodes.
+	trunks *cascade.Trunks
+	// join makes what carries the media of a link to another media node; constant.
+	join func(context.Context, cascade.Peer, cascade.LinkConfig) (linkMedia, error)
 	// starting hands Run the rooms to serve; stopped is closed when Run ends.
 	starting chan *room
 	stopped  chan struct{}
@@ -55,6 +63,8 @@ type Node struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	rooms map[ring.RoomID]*room
+	// branches are the rooms of other owners that have people here.
+	branches map[ring.RoomID]*room
 	// serving has also the rooms that were handed over and still send.
 	serving map[*room]struct{}
 	// drain is nil while the node does not drain.
@@ -74,7 +84,11 @@ type Node struct {
 
 	reachable reachable
 
+	standby *standbys
+
 	tally connection.Tally
+	// messages counts those of data channels.
+	messages data.Tally
 }
 
 // New binds the media sockets and starts nothing.
@@ -88,11 +102,22 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}
 	log = log.With("node", string(cfg.Node))
 	guard := cmp.Or(cfg.Panics, panics.New())
-	return &Node{
+	n := &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		drainNews: make(chan struct{}, 1), serving: map[*room]struct{}{}, starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
-	}, nil
+		rooms: map[ring.RoomID]*room{}, branches: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
+	}
+	n.trunks = cascade.NewTrunks(cascade.TrunksConfig{
+		Self: cascade.Peer{Node: cfg.Node, Boot: cfg.Boot, Control: cfg.Control}, Media: n.transport, Links: cfg.Links, Panics: guard, Log: log,
+		Addresses: func() []netip.AddrPort {
+			// Run has checked that there are some.
+			told, _ := n.candidates()
+			return told
+		},
+	})
+	n.join = n.joinTrunk
+	n.standby = newStandbys(n)
+	return n, nil
 }
 
 // Panics counts caught panics. The control server must share it.
@@ -117,6 +142,8 @@ func (n *Node) Run(ctx context.Context) error {
 	defer endMedia()
 	broken := make(chan error, 1)
 	media.Go(func() { broken <- n.transport.Run(mediaCtx) })
+	media.Go(func() { n.trunks.Run(mediaCtx) })
+	media.Go(func() { n.standby.run(mediaCtx) })
 	roomsCtx, endRooms := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRooms()
 	tick := time.NewTicker(loadEvery)
@@ -242,12 +269,22 @@ func (n *Node) closeSoon(closing func()) {
 	n.closers.Go(func() { n.panics.Catch(n.log, "a connection broke its closing", closing) })
 }
 
+// openRooms are the rooms that send: those that this node owns, and the branches of others.
 func (n *Node) openRooms() []*room {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	rooms := make([]*room, 0, len(n.rooms))
-	for _, r := range n.rooms {
-		rooms = append(rooms, r)
+	return slices.Collect(n.sending())
+}
+
+// sending needs mu.
+func (n *Node) sending() iter.Seq[*room] {
+	return func(yield func(*room) bool) {
+		for _, rooms := range []map[ring.RoomID]*room{n.rooms, n.branches} {
+			for _, r := range rooms {
+				if !yield(r) {
+					return
+				}
+			}
+		}
 	}
-	return rooms
 }

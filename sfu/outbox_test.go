@@ -48,7 +48,7 @@ func TestASlowSignalingNodeLosesItsStreamAndNotItsPeer(t *testing.T) {
 	// One task says more than the stream's writer can send, however fast that is.
 	if err := r.do(t.Context(), func() {
 		for slow := r.peers["slow"]; slow.outbox != nil; {
-			r.announce(&peer{}, &control.RosterChange{Change: &control.RosterChange_Left{Left: "nobody"}})
+			r.roll.announce(&peer{}, &control.RosterChange{Change: &control.RosterChange_Left{Left: "nobody"}})
 		}
 	}); err != nil {
 		t.Fatal(err)

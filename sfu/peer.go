@@ -19,17 +19,20 @@ const rememberedAnswers = 4
 // peer is one participant. An expected or detached one is forgotten at its deadline.
 type peer struct {
 	id forward.PeerID
+	// cameAt is when the peer came, or was announced, here.
+	cameAt time.Time
 	// joined is the peer's place in the order of arrival.
 	joined uint64
 	// gone is set by the loop before the peer is removed from the room's media. Everybody may read it.
 	gone atomic.Bool
+	// mayData says that the peer may send over data channels. The loop sets it, and everybody may read it.
+	mayData atomic.Bool
 
 	// The room's loop owns the fields below.
 
-	// entry is replaced and never changed, because others may be reading it. told is the entry that the others were last told, and
-	// telling says that they are told again soon.
+	// entry is replaced and never changed, because others may be reading it. The others were last told of it at toldAt, and telling says
+	// that they are told again soon.
 	entry   *control.Peer
-	told    *control.Peer
 	toldAt  time.Time
 	telling bool
 
@@ -41,10 +44,26 @@ type peer struct {
 	canSubscribe     bool
 	sources          uint32
 	knowsScreenAudio bool
+	// canChat is for data channels and applications, and canRename for applications.
+	canChat   bool
+	canRename bool
 	// knowsRosterChanges says that the signaling node takes several changes of the roster in one event.
 	knowsRosterChanges bool
+	// knowsAudience says that the signaling node takes the peer's entry apart from the roster.
+	knowsAudience bool
+	// knowsPlaces says that the signaling node and the client can be sent to another node of the room.
+	knowsPlaces bool
 
-	// outbox is nil while the peer has no signaling node. Then it is forgotten at deadline.
+	// granted is what an application has changed since the peer came, or nil.
+	granted *control.Granted
+
+	// place is the node that has the peer; nil: this one. called says that the peer is to come here from there, and awayThere that it has
+	// no signaling node there.
+	place     *member
+	called    bool
+	awayThere bool
+
+	// outbox is nil while the peer has no signaling node here. Then it is forgotten at deadline, unless its place is elsewhere.
 	outbox   *outbox
 	deadline time.Time
 	// expected says that the peer has only been announced by others. came says that it was in the room on another node, and arrived
@@ -53,7 +72,9 @@ type peer struct {
 	came     bool
 	arrived  bool
 
+	// connection is nil before the first offer. uplink is what the client sends on, if it has another connection for that, else nil.
 	connection *connection.Connection
+	uplink     *connection.Connection
 	connected  bool
 	offers     uint64
 	// path is what the signaling node was last told that the client's path carries, in bits per second; 0: unlimited.
@@ -121,6 +142,59 @@ func (p *peer) remember(id, sdp string) {
 	if len(p.answers) > rememberedAnswers {
 		p.answers = slices.Delete(p.answers, 0, 1)
 	}
+}
+
+// take keeps what an Attach says of the peer.
+func (p *peer) take(request *control.Attach) {
+	p.generation, p.signaling = request.GetGeneration(), request.GetSignaling()
+	p.canPublish, p.canSubscribe = request.GetCanPublish() && !p.entry.GetHidden(), request.GetCanSubscribe()
+	p.sources, p.knowsScreenAudio = request.GetSources(), request.GetKnowsScreenAudio()
+	p.knowsRosterChanges, p.knowsPlaces = request.GetKnowsRosterChanges(), request.GetKnowsPlaces()
+	p.canChat, p.canRename, p.knowsAudience = request.GetCanChat(), request.GetCanRename(), request.GetKnowsAudience()
+	p.keepGranted()
+}
+
+// renew gives the peer another entry, and reports whether it differs.
+func (p *peer) renew(entry *control.Peer) bool {
+	if sameEntry(entry, p.entry) {
+		return false
+	}
+	if entry.GetSilenced() != p.entry.GetSilenced() && p.sending() != nil {
+		p.sending().Silence(entry.GetSilenced() | p.forbidden())
+	}
+	p.entry = entry
+	return true
+}
+
+// isHere reports whether the peer's place is this node.
+func (p *peer) isHere() bool { return !p.expected && p.place == nil }
+
+// sending returns the connection that the client sends on, or nil.
+func (p *peer) sending() *connection.Connection {
+	if p.uplink != nil {
+		return p.uplink
+	}
+	return p.connection
+}
+
+// connectionOf returns the connection that an offer of a part continues, or nil.
+func (p *peer) connectionOf(part control.Part) *connection.Connection {
+	if part == control.Part_PART_UPLINK {
+		return p.uplink
+	}
+	return p.connection
+}
+
+// takeConnections forgets the peer's connections and returns them.
+func (p *peer) takeConnections() []*connection.Connection {
+	var taken []*connection.Connection
+	for _, c := range []*connection.Connection{p.connection, p.uplink} {
+		if c != nil {
+			taken = append(taken, c)
+		}
+	}
+	p.connection, p.uplink, p.connected = nil, nil, false
+	return taken
 }
 
 // mediaLives reports whether the peer has a connection that its client may still use.
@@ -199,4 +273,9 @@ func (o *outbox) drainRest(write func(*control.PeerEvent) error) error {
 }
 
 // away reports whether the peer is in its grace time and has no live connection either.
-func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }
+func (p *peer) away() bool {
+	if p.place != nil {
+		return p.awayThere
+	}
+	return !p.expected && p.outbox == nil && !p.connected
+}

@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -16,6 +17,17 @@ func (m peerMap) present() int {
 	count := 0
 	for _, p := range m {
 		if !p.expected {
+			count++
+		}
+	}
+	return count
+}
+
+// here counts those whose place is this node.
+func (m peerMap) here() int {
+	count := 0
+	for _, p := range m {
+		if p.isHere() {
 			count++
 		}
 	}
@@ -42,20 +54,31 @@ func (m peerMap) mediaInUse() bool {
 	return false
 }
 
-// shownTo is what viewer may see, with expected people, by arrival; nil sees nobody who is hidden.
+// shownTo is the roster that viewer may see, with expected people, by arrival; nil sees nobody who is hidden. Nobody unlisted is in it.
 func (m peerMap) shownTo(viewer *peer) []*control.Peer {
 	peers := make([]*peer, 0, len(m))
 	for _, p := range m {
-		if p == viewer || !p.entry.GetHidden() {
+		if (p == viewer || !p.entry.GetHidden()) && !p.entry.GetUnlisted() {
 			peers = append(peers, p)
 		}
 	}
-	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
+	byArrival(peers)
 	entries := make([]*control.Peer, 0, len(peers))
 	for _, p := range peers {
 		entries = append(entries, p.entry)
 	}
 	return entries
+}
+
+// inOrder is everybody by arrival.
+func (m peerMap) inOrder() []*peer {
+	peers := slices.Collect(maps.Values(m))
+	byArrival(peers)
+	return peers
+}
+
+func byArrival(peers []*peer) {
+	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
 }
 
 // size counts who is expected, and nobody hidden, as signaling nodes do for their clients' rooms.

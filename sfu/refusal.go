@@ -16,6 +16,8 @@ type refusal struct {
 	current pin.Fence
 	// ended says, of a removal, that the call was ended for everybody.
 	ended bool
+	// place is where to attach instead, with REFUSAL_ELSEWHERE.
+	place *control.Place
 }
 
 func refuse(code control.Refusal, format string, args ...any) *refusal {
@@ -31,6 +33,10 @@ func fenced(current pin.Fence) *refusal {
 
 func notHere() *refusal {
 	return refuse(control.Refusal_REFUSAL_NOT_HERE, "the peer is neither in the room nor expected there")
+}
+
+func elsewhere(place *control.Place) *refusal {
+	return &refusal{code: control.Refusal_REFUSAL_ELSEWHERE, place: place, message: "the peer's place is at node " + place.GetNode()}
 }
 
 func unconfirmed(err error) *refusal {
@@ -56,7 +62,7 @@ func (r *refusal) reason() error {
 }
 
 func (r *refusal) event() *control.PeerEvent {
-	refused := &control.Refused{Code: r.code, Message: r.message, Ended: r.ended}
+	refused := &control.Refused{Code: r.code, Message: r.message, Ended: r.ended, Elsewhere: r.place}
 	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}
 	if !r.current.IsZero() {
 		refused.Current = control.FenceProto(r.current)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/connection"
+	"github.com/holdfast-rtc/holdfast/sfu/data"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/sources"
@@ -43,43 +45,44 @@ type room struct {
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
+	data  *data.Room
 	// parts are the batches that the media loop fills, one for each shard.
 	parts []*egress.Batch
 	news  *mediaNews
-	book  *roster.Book
 	// load belongs to the node, and says itself who may use which part of it.
 	load *roomLoad
 
-	// runID names the room as it was opened here, for signaling nodes; never 0.
-	runID uint64
 	// turn counts the connections so far.
 	turn atomic.Uint32
-	// current is written by the loop alone.
-	current   atomic.Pointer[pin.Pin]
+	// standby is the node that stands by for the newest connection, nil before the first.
+	standby   atomic.Pointer[Neighbour]
+	current   heldPin
 	peerCount atomic.Int64
 	connected atomic.Int64
 
 	// The loop owns the fields below.
 
-	peers   peerMap
-	version rosterVersion
-	changes rosterChanges
-	// left has those who left in the first grace time, so that nobody expects them back.
-	left       map[forward.PeerID]bool
-	moderation moderation
-	lines      chatLog
-	reactions  reactions
-	speakers   speakerNews
-	// lastHand is when the last hand was raised, in Unix milliseconds.
-	lastHand int64
+	// The values from here to branch own the parts of the room's state. Each is given those above it that it uses, and none knows the room:
+	// branch has it do five things, and people and teller post its expire.
+	peers     peerMap
+	members   *members
+	teller    *teller
+	messages  *messages
+	reoffers  *reoffers
+	roll      *roll
+	state     *roomState
+	acts      *acts
+	people    *people
+	spreading *spreading
+	branches  *branches
+	branch    *branchSide
+
+	speakers speakerNews
 	// egress is what the room sends, and limited that pictures are held back, as its signaling nodes were last told.
 	egress  *control.Egress
 	limited bool
-	arrival arrival
-	// arrivals counts the peers so far.
-	arrivals uint64
-	// emptySince is zero while somebody is here.
-	emptySince time.Time
+	// toldStandby is what everybody was last told, nil before.
+	toldStandby *control.RoomStandby
 	// endNow ends the loop, ending is the last event of every stream, and connections live for linger after the loop.
 	endNow bool
 	ending *control.PeerEvent
@@ -87,37 +90,63 @@ type room struct {
 }
 
 // newRoom makes the room of an Attach. It needs Node.mu.
-func newRoom(n *Node, a attachment, now time.Time) *room {
-	people := n.cfg.Limits.PeersPerRoom
+func newRoom(n *Node, a attachment, book *roster.Book, now time.Time) *room {
 	r := &room{
-		taskLoop: newTaskLoop(), id: a.room, node: n, runID: max(rand.Uint64(), 1), log: n.log.With("room", string(a.room)), news: newMediaNews(),
-		book: n.rosters.Open(a.room, a.pin), load: newRoomLoad(n, a, now),
-		peers: peerMap{}, left: map[forward.PeerID]bool{}, moderation: newModeration(), lines: newChatLog(people), reactions: newReactions(people),
-		emptySince: now,
+		taskLoop: newTaskLoop(), id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
+		load: newRoomLoad(n, a, now), peers: peerMap{},
 	}
+	r.current.Store(&a.pin)
 	var batchers []forward.Batcher
 	for range cores() {
 		part := n.socket.NewBatch()
 		r.parts, batchers = append(r.parts, part), append(batchers, part)
 	}
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, OnBroken: r.mediaBroke, Batchers: batchers, Panics: n.panics}, r.log)
+	r.assemble(n, book, now)
 	r.media.SetLevel(r.load.level)
-	r.current.Store(&a.pin)
+	r.roll.book.Follow(r.news.ring)
 	return r
 }
 
-func (r *room) pin() pin.Pin { return *r.current.Load() }
-
-// settleRoster ends the wait for the people of the former owner, once the store has answered for a grace time: while it was silent,
-// nobody could ask it for the room and come back. It waits no longer than until giveUp, because a part of the store may stay away.
-func (r *room) settleRoster(giveUp time.Time) {
-	missing := r.node.cfg.Grace - r.node.owner.StoreSteadyFor()
-	if missing > 0 && time.Now().Before(giveUp) {
-		r.after(missing, func() { r.settleRoster(giveUp) })
-		return
+// assemble makes the values that the room consists of.
+func (r *room) assemble(n *Node, book *roster.Book, now time.Time) {
+	most, grace, current := n.cfg.Limits.PeersPerRoom, n.cfg.Grace, &r.current
+	r.members = newMembers(current, r.taskLoop)
+	r.teller = &teller{current: current, members: r.members, peers: r.peers, loop: r.taskLoop, grace: grace, log: r.log, expire: r.expire}
+	r.messages = &messages{members: r.members, loop: r.taskLoop, tally: &n.messages}
+	r.data = data.NewRoom(&n.messages, r.messages.spread)
+	r.messages.data = r.data
+	r.reoffers = &reoffers{members: r.members, teller: r.teller, peers: r.peers, log: r.log}
+	r.roll = &roll{
+		current: current, members: r.members, teller: r.teller, peers: r.peers, loop: r.taskLoop, log: r.log, grace: grace,
+		listed: n.cfg.Limits.ListedPerRoom, steady: n.owner.StoreSteadyFor, run: max(rand.Uint64(), 1), book: book, began: now,
 	}
-	r.book.Settle()
+	r.state = &roomState{members: r.members, teller: r.teller, roll: r.roll, log: r.log}
+	r.acts = &acts{
+		teller: r.teller, roll: r.roll, peers: r.peers, media: r.media, loop: r.taskLoop, log: r.log, grace: grace,
+		lines: newChatLog(most), reactions: newReactions(most), moderation: newModeration(),
+	}
+	r.people = &people{
+		current: current, members: r.members, teller: r.teller, roll: r.roll, acts: r.acts, media: r.media, data: r.data, loop: r.taskLoop,
+		log: r.log, node: n, id: r.id, expire: r.expire, counted: r.count, peers: r.peers, left: map[forward.PeerID]bool{}, emptySince: now,
+	}
+	r.spreading = &spreading{
+		node: n, id: r.id, current: current, members: r.members, teller: r.teller, peers: r.peers, load: r.load, connected: &r.connected,
+		loop: r.taskLoop, log: r.log, decides: newSpread(most),
+	}
+	r.branches = &branches{
+		node: n, id: r.id, current: current, members: r.members, teller: r.teller, roll: r.roll, acts: r.acts, people: r.people,
+		spreading: r.spreading, messages: r.messages, reoffers: r.reoffers, state: r.state, peers: r.peers, media: r.media, batch: r.parts[0],
+		loop: r.taskLoop, log: r.log,
+	}
+	r.branch = &branchSide{
+		room: r, node: n, id: r.id, current: current, members: r.members, teller: r.teller, roll: r.roll, acts: r.acts, people: r.people,
+		messages: r.messages, reoffers: r.reoffers, state: r.state, peers: r.peers, media: r.media, loop: r.taskLoop, log: r.log,
+		entering: map[uint64]*entrant{},
+	}
 }
+
+func (r *room) pin() pin.Pin { return r.current.pin() }
 
 // run serves the room until its loop ends, and after it until the clients of a room that was handed over have moved.
 func (r *room) run(ctx context.Context) {
@@ -130,11 +159,18 @@ func (r *room) run(ctx context.Context) {
 	}()
 	r.after(r.node.cfg.Grace, r.expire)
 	giveUp := time.Now().Add(longestSilence)
-	r.after(r.node.cfg.Grace, func() { r.settleRoster(giveUp) })
-	r.loop(ctx)
-	r.book.Leave()
+	r.after(r.node.cfg.Grace, func() { r.roll.settle(giveUp) })
+	links, endLinks := context.WithCancel(ctx)
+	defer endLinks()
+	var linking sync.WaitGroup
+	r.loop(ctx, func(m *member) { linking.Go(func() { r.branches.keepLink(links, m) }) })
+	r.members.finish(ctx, &linking)
+	r.roll.book.Leave()
 	r.node.forget(r)
 	close(r.done)
+	endLinks()
+	// A link may have waited for the loop until now.
+	linking.Wait()
 	for _, p := range r.peers {
 		if p.outbox != nil {
 			p.outbox.end(r.ending)
@@ -142,18 +178,23 @@ func (r *room) run(ctx context.Context) {
 	}
 	r.outlive(ctx)
 	for _, p := range r.peers {
-		if p.connection != nil {
-			r.node.closeSoon(p.connection.Close)
+		for _, c := range p.takeConnections() {
+			r.node.closeSoon(c.Close)
 		}
+	}
+	for _, c := range r.people.lingering {
+		r.node.closeSoon(c.Close)
 	}
 	endMedia()
 	<-mediaDone
 	r.log.Info("room closed", "fence", r.pin().Fence.String(), "packets_forwarded", r.media.Stats().PacketsForwarded)
 }
 
-func (r *room) loop(ctx context.Context) {
+func (r *room) loop(ctx context.Context, link func(*member)) {
 	for !r.endNow {
 		select {
+		case m := <-r.members.appointed:
+			link(m)
 		case task := <-r.tasks:
 			r.catchTask(task)
 		case <-r.news.wake:
@@ -168,24 +209,27 @@ func (r *room) loop(ctx context.Context) {
 func (r *room) end(reason string) {
 	r.endNow = true
 	if r.ending == nil {
-		r.ending = r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: reason}}})
+		r.ending = r.current.stamp(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: reason}}})
 	}
 }
 
 // handOver ends the room for a higher pin of another boot.
 func (r *room) handOver(higher pin.Pin, live bool) {
-	r.post(func() {
-		current := control.FenceProto(higher.Fence)
-		r.ending = &control.PeerEvent{Fence: current, Event: &control.PeerEvent_Fenced{
-			Fenced: &control.Fenced{Current: current, Pin: control.PinProto(higher), Live: live},
-		}}
-		r.linger = handOverTime
-		if live {
-			r.linger = liveHandOverTime
-		}
-		r.media.Freeze()
-		r.end("outranked")
-	})
+	r.post(func() { r.handOverNow(higher, live) })
+}
+
+func (r *room) handOverNow(higher pin.Pin, live bool) {
+	current := control.FenceProto(higher.Fence)
+	r.ending = &control.PeerEvent{Fence: current, Event: &control.PeerEvent_Fenced{
+		Fenced: &control.Fenced{Current: current, Pin: control.PinProto(higher), Live: live},
+	}}
+	r.members.tellBranches(r.ending)
+	r.linger = handOverTime
+	if live {
+		r.linger = liveHandOverTime
+	}
+	r.media.Freeze()
+	r.end("outranked")
 }
 
 // outlive forwards until the clients have closed their connections.
@@ -204,35 +248,35 @@ func (r *room) outlive(ctx context.Context) {
 
 // adopt goes on under a higher pin that names this boot.
 func (r *room) adopt(higher pin.Pin) {
-	if r.pin().Fence.Less(higher.Fence) {
+	if r.members.owner == nil && r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
 		// The roster comes first: a pin owner that sees the room under the higher pin relies on the roster's being written under it.
-		r.book.Repin(higher)
+		r.roll.book.Repin(higher)
 		r.current.Store(&higher)
+		// The message has the new fence.
+		r.members.tellBranches(nil)
 	}
-}
-
-// event adds the present fence to an event.
-func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
-	event.Fence = control.FenceProto(r.pin().Fence)
-	return event
 }
 
 // tellNews tells the peers what their slots show, what their paths carry, and who speaks.
 func (r *room) tellNews() {
+	r.state.heed(r.roll.book.Settings())
 	peers, speakers, spoken := r.news.take()
 	for id, news := range peers {
 		p, ok := r.peers[id]
-		if !ok || p.expected {
+		if !ok || !p.isHere() {
 			continue
 		}
 		if table := r.media.Table(id); news.table && table != nil {
-			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{
+			r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{
 				Slots: slotsFor(p, table), Lacks: lacksProto(r.media.Lacks(id)),
 			}}})
 		}
 		if news.path && p.connection != nil {
 			r.tellPath(p, p.connection.Path().Target())
+		}
+		if news.senders && p.connection != nil {
+			r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Senders{Senders: &control.Senders{Senders: p.connection.Senders()}}})
 		}
 	}
 	if spoken {
@@ -241,72 +285,28 @@ func (r *room) tellNews() {
 	}
 }
 
-// tellSpeakersSoon tells at once who speaks in a small room. A large room gathers the changes of a while.
-func (r *room) tellSpeakersSoon() {
-	if r.speakers.waiting {
-		return
-	}
-	r.speakers.waiting = true
-	if wait := r.speakers.due(len(r.peers), time.Now()); wait > 0 {
-		r.after(wait, r.tellSpeakers)
-	} else {
-		r.tellSpeakers()
-	}
-}
-
-func (r *room) tellSpeakers() {
-	r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: r.speakers.take(time.Now())}})
-}
-
 // tellPath tells a peer's signaling node what the path carries, if that has changed much.
 func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	if !differs(bitsPerSecond, p.path) {
 		return
 	}
 	p.path = bitsPerSecond
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
-}
-
-// send tells a peer's signaling node of an event.
-func (r *room) send(p *peer, event *control.PeerEvent) { r.queue(p, r.event(event)) }
-
-// sendAll tells everybody's signaling node of the same event.
-func (r *room) sendAll(event *control.PeerEvent) {
-	event = r.event(event)
-	for _, p := range r.peers {
-		r.queue(p, event)
-	}
-}
-
-// queue is send for an event that has its fence, and that others may be reading already. A signaling node that does not read loses the peer.
-func (r *room) queue(p *peer, event *control.PeerEvent) {
-	if p.outbox == nil || p.outbox.send(event) {
-		return
-	}
-	r.log.Warn("signaling node does not read a peer's events: stream ended", "peer", string(p.id), "events", outboxEvents)
-	p.outbox.end(nil)
-	r.detach(p)
-}
-
-// detach gives a peer without a signaling node the grace time.
-func (r *room) detach(p *peer) {
-	p.outbox = nil
-	p.deadline = time.Now().Add(r.node.cfg.Grace)
-	r.after(r.node.cfg.Grace, r.expire)
+	r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
 }
 
 // expire forgets who was away for the grace time, and closes a room that was empty so long.
 func (r *room) expire() {
 	now := time.Now()
 	for _, p := range r.peers {
-		if p.outbox == nil && !now.Before(p.deadline) {
-			r.remove(p, "did not come back")
+		if p.place == nil && p.outbox == nil && !now.Before(p.deadline) {
+			r.people.remove(p, "did not come back")
 		}
 	}
-	if r.emptySince.IsZero() {
+	r.roll.fill()
+	if r.people.emptySince.IsZero() || r.members.owner.up() {
 		return
 	}
-	if rest := r.node.emptyGrace() - now.Sub(r.emptySince); rest > 0 {
+	if rest := r.node.emptyGrace() - now.Sub(r.people.emptySince); rest > 0 {
 		// When this task was posted the node was draining, and the grace time shorter.
 		r.after(rest, r.expire)
 		return
@@ -316,7 +316,11 @@ func (r *room) expire() {
 
 // close ends the room for good, after the present task.
 func (r *room) close(reason string) {
-	r.book.Close()
+	r.roll.book.Close()
+	if r.members.owner != nil {
+		r.end(reason)
+		return
+	}
 	r.node.cfg.Events.Record(events.Event{Kind: events.RoomClosed, Room: r.id, Node: r.node.cfg.Node, About: r.pin().Fence.String()})
 	r.end(reason)
 }
@@ -329,8 +333,8 @@ func (r *room) catchTask(task func()) {
 // abandon undoes an Attach that panicked. It runs on the loop.
 func (r *room) abandon(a attachment) {
 	if p, here := r.peers[forward.PeerID(a.entry.GetId())]; here && !p.expected {
-		r.supersede(p)
-		r.detach(p)
+		r.teller.supersede(p)
+		r.teller.detach(p)
 	}
 }
 
@@ -347,10 +351,11 @@ func (r *room) endConnection(id forward.PeerID) {
 		return
 	}
 	r.node.panics.Strike(strikeName(p.entry))
-	r.node.closeSoon(p.connection.Close)
-	p.connection, p.connected = nil, false
+	for _, c := range p.takeConnections() {
+		r.node.closeSoon(c.Close)
+	}
 	r.count()
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
+	r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
 }
 
 // transportChanged takes the new state of a peer's connection, unless the connection has been replaced.
@@ -361,14 +366,14 @@ func (r *room) transportChanged(p *peer, c *connection.Connection, state control
 	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED
 	r.count()
 	r.log.Debug("peer transport changed", "peer", string(p.id), "state", state.String())
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
+	r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
 }
 
 // tellLimited tells everybody whether pictures are held back. It returns false, without waiting, if the room is busy.
 func (r *room) tellLimited(limited bool) bool {
 	return r.tryPost(func() {
 		r.limited = limited
-		r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
+		r.teller.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
 	})
 }
 
@@ -377,7 +382,7 @@ func (r *room) tellEgress(sent headroom.Egress) bool {
 	message := control.EgressProto(sent)
 	return r.tryPost(func() {
 		r.egress = message
-		r.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
+		r.teller.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
 	})
 }
 
@@ -428,118 +433,73 @@ func age(at, now time.Time) int64 {
 	return now.Sub(at).Milliseconds()
 }
 
-// The reasons for asking for a new offer, in the words of the clients' protocol.
-const (
-	reofferSilent     = "silent"
-	reofferUnplaced   = "unplaced"
-	reofferNoKeyframe = "no-keyframe"
-	reofferCodec      = "codec"
-)
-
-const (
-	// A publisher is asked so often and so many times in a row, because its camera may have stopped for a reason that no offer mends.
-	// After reofferRest without a request the count begins anew.
-	reofferEvery = 5 * time.Second
-	maxReoffers  = 3
-	reofferRest  = time.Minute
-	// Right after DTLS was established, silence means nothing.
-	connectedFor = 2 * time.Second
-)
-
 // starved asks the publisher of a missing picture for a new offer. It is forward's OnStarved and must not block.
 func (r *room) starved(s forward.Starved) {
 	// A busy room is told again in 5 s.
-	r.tryPost(func() { r.reoffer(s, time.Now()) })
+	r.tryPost(func() { r.reoffers.ask(s, time.Now()) })
 }
 
-// reoffer asks the publisher for a new offer, if it is connected and had been sending the source.
-func (r *room) reoffer(s forward.Starved, now time.Time) {
-	p, ok := r.peers[s.Publisher]
-	if !ok || p.connection == nil || !p.connected || !p.canPublish || !sources.MayPublish(p.sources, s.Source) {
-		return
-	}
-	mids, upAt, sent := p.connection.Sending(s.Source)
-	if len(mids) == 0 || now.Sub(upAt) < connectedFor || !sent && !s.Heard {
-		return
-	}
-	if now.Sub(p.reofferedAt) >= reofferRest {
-		p.reoffers = 0
-	}
-	if p.reoffers == maxReoffers || now.Sub(p.reofferedAt) < reofferEvery {
-		return
-	}
-	p.reoffers++
-	p.reofferedAt = now
-	reason := reofferSilent
-	switch {
-	case s.LacksCodec:
-		reason = reofferCodec
-	case s.Heard:
-		reason = reofferNoKeyframe
-	case len(p.connection.Unplaced()) > 0:
-		reason = reofferUnplaced
-	}
-	r.log.Warn("publisher asked for a new offer", "peer", string(p.id), "source", string(s.Source), "reason", reason, "mids", mids)
-	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
-}
-
-// count updates what other goroutines read of the number of people.
-func (r *room) count() {
-	r.peerCount.Store(int64(r.peers.present()))
-	r.connected.Store(int64(r.peers.connected()))
-}
-
-// note has the store know who is in the room. A peer is in the room also in the grace time, and while it is expected.
-func (r *room) note(p *peer) {
-	if !p.gone.Load() {
-		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden(), Shows: p.shows()})
-		return
-	}
-	lastSeen := time.Now()
-	if !p.deadline.IsZero() {
-		lastSeen = p.deadline.Add(-r.node.cfg.Grace)
-	}
-	r.book.Drop(string(p.id), lastSeen)
-}
-
-// held describes the room for an operator. The map unplaced, unless it is nil, gets the streams that belong to no track.
 // held tells operators of the peer, and with a map for what is unplaced also of its media. It needs the loop.
-func (p *peer) held(unplaced map[string][]*control.Stream) *control.HeldPeer {
+func (p *peer) held(entries bool, unplaced map[string][]*control.Stream) *control.HeldPeer {
 	held := &control.HeldPeer{Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers}
 	if p.outbox != nil {
 		held.Signaling = p.signaling
 	}
+	if entries {
+		held.Entry, held.JoinedUnixMs, held.Shows = p.entry, p.cameAt.UnixMilli(), uint32(p.shows()&^roster.SourcesKnown)
+		held.CanSubscribe, held.Permission, held.Published = p.canSubscribe, p.permission(), p.published()
+	}
 	if unplaced == nil || p.connection == nil {
 		return held
 	}
-	unplaced[held.GetId()] = p.connection.Unplaced()
+	unplaced[held.GetId()] = p.sending().Unplaced()
 	reported := p.connection.Reported()
 	held.Transport = p.connection.Transport()
 	held.RoundTripMs, held.LostPermille = uint32(reported.RoundTrip.Milliseconds()), uint32(reported.Lost*1000)
 	return held
 }
 
-func (r *room) held(ctx context.Context, brief bool, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
+// count updates what other goroutines read of the number of people.
+func (r *room) count() {
+	r.peerCount.Store(int64(r.peers.here()))
+	r.connected.Store(int64(r.peers.connected()))
+	r.spreading.lookSoon()
+	if r.node.standby != nil {
+		// The standby cannot go on with a new connection yet, or the last one of that kind has gone.
+		r.tellStandby()
+	}
+}
+
+// held describes the room for an operator. The map unplaced, unless it is nil, gets the streams that belong to no track.
+func (r *room) held(ctx context.Context, asked *control.RoomsRequest, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// The kernel's refusals could be anybody's: each room counts them.
 	refused := r.node.socket.Stats().Refused - r.load.refusedBefore
 	answer := &control.HeldRoom{
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
-		PacketsLate: stats.Drops.Late,
+		PacketsLate: stats.Drops.Late, OpenedUnixMs: r.load.opened.UnixMilli(),
 	}
 	err := r.do(ctx, func() {
-		answer.Pin, answer.Size = control.PinProto(r.pin()), r.peers.size()
+		answer.Branches, answer.Fill = r.spreading.told()
+		answer.Changes, answer.Standby = r.spreading.changes(), r.standbyProto()
+		if r.members.owner != nil {
+			answer.Owner = r.members.owner.place.GetNode()
+		}
+		answer.Pin, answer.Size, answer.RoomState = control.PinProto(r.pin()), r.peers.size(), r.state.proto()
 		answer.Size.Expected, answer.Size.Egress = uint32(min(max(r.load.people, 0), headroom.MaxPeople)), r.egress
 		for _, p := range r.peers {
-			if p.expected {
+			if !p.isHere() {
 				continue
 			}
 			answer.People++
 			if p.connected {
 				answer.Connected++
 			}
-			if !brief {
-				answer.Peers = append(answer.Peers, p.held(unplaced))
+			if p.shows()&^roster.SourcesKnown != 0 {
+				answer.Publishers++
+			}
+			if !asked.GetBrief() {
+				answer.Peers = append(answer.Peers, p.held(asked.GetEntries(), unplaced))
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func TestOffersMadeToCostAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ offer, word string }{
 		"200 m-lines":     {plainOffer + lines(200, strings.Replace(video, "a=mid:1", "a=mid:x%d", 1)), "slots"},
 		"200 own m-lines": {plainOffer + lines(200, strings.NewReplacer("a=mid:1", "a=mid:x%d", "a=recvonly", "a=sendonly").Replace(video)), "m-lines beside the slots"},
-		"data only":       {strings.Split(plainOffer, "m=")[0] + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctp-port:5000\r\n", "application"},
+		"old data":        {strings.Split(plainOffer, "m=")[0] + "m=application 9 DTLS/SCTP 5000\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctpmap:5000 webrtc-datachannel 1024\r\n", "webrtc-datachannel"},
 		"1 MB":            {plainOffer + strings.Repeat("a=x\r\n", 200_000), "bytes"},
 		"not SDP":         {"hello", "not SDP"},
 	} {

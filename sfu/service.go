@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// Silence is missing heartbeats (package failover); the stream's end is a death.
-	heartbeatEvery = 200 * time.Millisecond
+	// Silence is missing heartbeats (package failover); the stream's end is a death. Where another node stands by, less silence is enough.
+	heartbeatEvery        = 200 * time.Millisecond
+	heartbeatStandbyEvery = 100 * time.Millisecond
 	// How long a stream's end waits until queued events are read.
 	lastWords = 2 * time.Second
 )
@@ -29,6 +30,10 @@ const (
 // Register adds the control service to a server. It opens rooms only while Run runs.
 func (n *Node) Register(server *grpc.Server) {
 	control.RegisterMediaServer(server, &service{node: n})
+	control.RegisterLinksServer(server, &links{node: n})
+	if n.standby != nil {
+		control.RegisterStandbyServer(server, &standbyService{node: n})
+	}
 }
 
 // service implements control.Media for a node.
@@ -86,7 +91,11 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
 	}
-	tick := time.NewTicker(heartbeatEvery)
+	every := heartbeatEvery
+	if n.standby != nil {
+		every = heartbeatStandbyEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var seq uint64
 	for {
@@ -111,8 +120,8 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	n.mu.Lock()
 	rooms := make(map[*room]headroom.Egress, len(n.rooms))
-	for id, r := range n.rooms {
-		if request.GetRoom() == "" || request.GetRoom() == string(id) {
+	for r := range n.sending() {
+		if request.GetRoom() == "" || request.GetRoom() == string(r.id) {
 			rooms[r] = r.load.measured
 		}
 	}
@@ -123,7 +132,7 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 		if request.GetMedia() {
 			unplaced = map[string][]*control.Stream{}
 		}
-		held, err := r.held(ctx, request.GetBrief(), unplaced)
+		held, err := r.held(ctx, request, unplaced)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, status.FromContextError(ctx.Err()).Err()
@@ -237,15 +246,17 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 	switch {
 	case request.GetRoom() == "" || request.GetPeer() != "" && request.GetIdentity() != "":
 		return nil, status.Error(codes.InvalidArgument, "the request names a room, and a peer or an identity at most")
-	case act <= control.Act_ACT_UNSPECIFIED || act > control.Act_ACT_GIVE_UP:
+	case act <= control.Act_ACT_UNSPECIFIED || act > control.Act_ACT_UPDATE:
 		return nil, status.Error(codes.InvalidArgument, "the act is not known")
 	case all && act != control.Act_ACT_MUTE && act != control.Act_ACT_LOWER_HAND:
 		return nil, status.Error(codes.InvalidArgument, "the act is for one person")
+	case act == control.Act_ACT_UPDATE && request.GetUpdate() == nil:
+		return nil, status.Error(codes.InvalidArgument, "the update is missing")
 	case !source && (act == control.Act_ACT_MUTE || act == control.Act_ACT_ASK_UNMUTE):
 		return nil, status.Error(codes.InvalidArgument, "the act is for a source")
 	}
 	reply := &control.ModerateReply{}
-	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.moderate(request, reply) })
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.acts.moderate(request, reply) })
 	switch {
 	case ran:
 		return reply, nil
@@ -255,6 +266,18 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 	default:
 		return &control.ModerateReply{}, err
 	}
+}
+
+// SendData sends a message to people of a room at all of its nodes.
+func (s *service) SendData(ctx context.Context, request *control.Data) (*control.SendDataReply, error) {
+	if request.GetRoom() == "" || len(request.GetPacket()) == 0 || len(request.GetPacket()) > dataBytes {
+		return nil, status.Error(codes.InvalidArgument, "the request names a room, and has a packet of a client's size")
+	}
+	held, err := s.onLoop(ctx, request.GetRoom(), func(r *room) {
+		r.messages.hear(request)
+		r.messages.tell(request, nil)
+	})
+	return &control.SendDataReply{Held: held}, err
 }
 
 func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
@@ -273,7 +296,7 @@ func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*
 		if request.GetEverybody() {
 			r.endCall(reply)
 		} else {
-			r.removeWhere(peer, identity, reply)
+			r.people.removeWhere(peer, identity, reply)
 		}
 	})
 	if !ran {
@@ -290,7 +313,7 @@ func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ra
 	if !open {
 		return false, nil
 	}
-	if err := r.do(ctx, func() { task(r) }); err != nil {
+	if err := r.do(ctx, func() { r.becomeOwner(); task(r) }); err != nil {
 		if ctx.Err() != nil {
 			return false, status.FromContextError(ctx.Err()).Err()
 		}

@@ -49,7 +49,7 @@ func (s *session) check(message *control.PeerMessage) bool {
 		return true
 	}
 	s.outbox.end(refused.event())
-	s.room.detach(s.peer)
+	s.room.teller.detach(s.peer)
 	return false
 }
 
@@ -72,33 +72,39 @@ func (s *session) judge(message *control.PeerMessage) *refusal {
 // handleNow does what a message says, and returns false if the stream ends by it. It runs on the loop.
 func (s *session) handleNow(message *control.PeerMessage) bool {
 	r, p := s.room, s.peer
+	if r.branch.passOn(p, message) {
+		return true
+	}
 	switch m := message.GetMessage().(type) {
 	case *control.PeerMessage_View:
 		// A view may name everybody else's camera and screen.
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
 	case *control.PeerMessage_Mute:
-		r.mute(p, m.Mute)
+		r.acts.mute(p, m.Mute)
 	case *control.PeerMessage_Refresh:
+		if p.connection != nil {
+			p.connection.Show(m.Refresh.GetMids())
+		}
 		r.media.Refresh(p.id, m.Refresh.GetMids())
 	case *control.PeerMessage_Say:
-		r.chat(p, m.Say)
+		r.acts.chat(p, m.Say)
 	case *control.PeerMessage_Rename:
-		r.rename(p, m.Rename.GetName())
+		r.acts.rename(p, m.Rename.GetName())
 	case *control.PeerMessage_Hand:
-		r.hand(p, m.Hand.GetRaised())
+		r.acts.hand(p, m.Hand.GetRaised())
 	case *control.PeerMessage_React:
-		r.react(p, m.React.GetEmoji())
+		r.acts.react(p, m.React.GetEmoji())
 	case *control.PeerMessage_Arrived:
-		r.arrive(p)
+		r.people.arrive(p)
 	case *control.PeerMessage_Leave:
-		r.remove(p, "left")
+		r.people.remove(p, "left")
 		return false
 	case nil:
 		// The message is empty, or of a later version.
 		s.logUnknown(message)
 	case *control.PeerMessage_Attach:
 		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach").event())
-		r.detach(p)
+		r.teller.detach(p)
 		return false
 	}
 	return true
@@ -118,7 +124,7 @@ func (s *session) end() {
 	s.outbox.end(nil)
 	s.room.post(func() {
 		if s.peer.outbox == s.outbox {
-			s.room.detach(s.peer)
+			s.room.teller.detach(s.peer)
 		}
 	})
 }
@@ -132,7 +138,7 @@ func (s *session) offer(ctx context.Context, message *control.PeerMessage, wante
 	err := s.room.do(ctx, func() {
 		if goesOn = s.check(message); goesOn {
 			n = negotiation{
-				session: s, message: wanted, present: s.peer.connection,
+				session: s, message: wanted, present: s.peer.connectionOf(wanted.GetPart()),
 				canPublish: s.peer.canPublish, publishable: s.peer.sources, canSubscribe: s.peer.canSubscribe,
 				strikeName: strikeName(s.peer.entry), path: s.peer.path,
 			}
@@ -159,7 +165,7 @@ func (s *session) offer(ctx context.Context, message *control.PeerMessage, wante
 	if err != nil {
 		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", wanted.GetId(), "error", err)
 		return s.room.do(ctx, func() {
-			s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_OfferRejected{
+			s.room.teller.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_OfferRejected{
 				OfferRejected: rejection(wanted.GetId(), err),
 			}})
 		}) == nil
@@ -173,7 +179,7 @@ func (s *session) offer(ctx context.Context, message *control.PeerMessage, wante
 
 // sendAnswer may reach a newer signaling node than the one that asked.
 func (s *session) sendAnswer(id, sdp string) {
-	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
+	s.room.teller.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
 }
 
 // rejection tells the client its fault in detail, and a fault of the node only in general.
@@ -223,9 +229,9 @@ func (s *session) catchMessage(message *control.PeerMessage) (goesOn bool) {
 	case p.gone.Load() || p.outbox != s.outbox:
 		// The peer is leaving anyway, or belongs to another stream.
 	case guard.Refuses(name):
-		r.remove(p, "what it sends breaks the room")
+		r.people.remove(p, "what it sends breaks the room")
 	default:
-		r.detach(p)
+		r.teller.detach(p)
 	}
 	return false
 }

@@ -30,3 +30,20 @@ func (n *speakerNews) take(now time.Time) *control.Speakers {
 	}
 	return message
 }
+
+// tellSpeakersSoon tells at once who speaks in a small room. A large room gathers the changes of a while.
+func (r *room) tellSpeakersSoon() {
+	if r.speakers.waiting {
+		return
+	}
+	r.speakers.waiting = true
+	if wait := r.speakers.due(len(r.peers), time.Now()); wait > 0 {
+		r.after(wait, r.tellSpeakers)
+	} else {
+		r.tellSpeakers()
+	}
+}
+
+func (r *room) tellSpeakers() {
+	r.teller.sendAll(&control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: r.speakers.take(time.Now())}})
+}

@@ -83,8 +83,10 @@ type stage struct {
 	node   *Node
 	owner  *ownerStub
 	client control.MediaClient
-	epoch  uint64
-	stop   func() // ends the node; also done at the end of the test
+	// control is where the node's services are.
+	control string
+	epoch   uint64
+	stop    func() // ends the node; also done at the end of the test
 }
 
 // newStage starts a node, changed by the given edits to its configuration.
@@ -97,15 +99,16 @@ func newStageWith(t testing.TB, name string, log *slog.Logger, edits ...func(*Co
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Node, cfg.Boot, cfg.Loopback = ring.NodeID(name), pin.BootID("1769000000000-"+name), true
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Control = listener.Addr().String()
 	for _, edit := range edits {
 		edit(&cfg)
 	}
 	owner := &ownerStub{}
 	node, err := New(cfg, owner, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +133,7 @@ func newStageWith(t testing.TB, name string, log *slog.Logger, edits ...func(*Co
 		ended.Wait()
 	})
 	t.Cleanup(stop)
-	return &stage{t: t, node: node, owner: owner, client: control.NewMediaClient(conn), epoch: 1769000000000, stop: stop}
+	return &stage{t: t, node: node, owner: owner, client: control.NewMediaClient(conn), control: listener.Addr().String(), epoch: 1769000000000, stop: stop}
 }
 
 // testLog writes what the node says into the test's log.
@@ -168,7 +171,7 @@ func (w *testWriter) close() {
 
 // pin is a pin of this node.
 func (s *stage) pin(epoch uint64) pin.Pin {
-	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 7}, Node: s.node.cfg.Node, Boot: s.node.cfg.Boot, Control: "127.0.0.1:1"}
+	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 7}, Node: s.node.cfg.Node, Boot: s.node.cfg.Boot, Control: s.node.cfg.Control}
 }
 
 // attachStream is one Attach stream.

@@ -36,7 +36,7 @@ func (s *stage) panicsOf() uint64 {
 func TestAMessageThatBreaksTheRoomEndsItsStream(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
-	s.onLoop("room", func(r *room) { r.lines.limit = nil }) // A line of chat panics now.
+	s.onLoop("room", func(r *room) { r.acts.lines.limit = nil }) // A line of chat panics now.
 	line := &control.PeerMessage{Message: &control.PeerMessage_Say{Say: &control.Say{Text: "hello"}}}
 	for generation := range uint64(2) {
 		bob, _ := s.attach("room", "bob", generation+1)

@@ -82,7 +82,7 @@ func (s *session) obey(ctx context.Context, next inbound) error {
 		s.giveICEServers()
 	case *wire.Ping:
 		s.countWay(m.Path)
-		logPath(s.log, s.server.pathLogs, m.Path, s.pin.Node)
+		logPath(s.log, s.server.pathLogs, m.Path, s.place.Node)
 		s.socket.send(&wire.Pong{T: m.T})
 	default:
 		return s.grantRequest(ctx, next)

@@ -40,7 +40,7 @@ func (s *session) beginTraced(ctx context.Context, first wire.Message) error {
 	}
 	ctx, span := s.server.parts.Traces.Join(ctx, name)
 	err := s.begin(ctx, first)
-	span.Set("room", string(s.who.Room)).Set("peer", s.who.Peer).Set("node", string(s.pin.Node)).Set("signaling", string(s.server.config.Node))
+	span.Set("room", string(s.who.Room)).Set("peer", s.who.Peer).Set("node", string(s.place.Node)).Set("signaling", string(s.server.config.Node))
 	switch {
 	case err != nil:
 		span.End(errors.New(string(reply.Of(err).Code)))
@@ -58,9 +58,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	switch m := first.(type) {
 	case *wire.Join:
 		s.who, err = s.server.admit(m)
-		s.line.wanted, s.takesRosterChanges = m.Wait, m.RosterChanges
+		s.line.wanted, s.takesRosterChanges, s.knowsPlaces = m.Wait, m.RosterChanges, m.Places
 	case *wire.Resume:
-		attempt, s.takesRosterChanges = m.Attempt, m.RosterChanges
+		attempt, s.takesRosterChanges, s.knowsPlaces = m.Attempt, m.RosterChanges, m.Places
 		s.who, err = s.server.readmit(m)
 		s.resumes, s.line.resumes = true, true
 	case *wire.Connect:
@@ -121,13 +121,15 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 		s.line.passed.Store(true) // the media node knows the person
 	}
 	failpoint.Hit("open.after")
-	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
+	s.link, s.pin = link, link.Pin
+	s.seat.room = s.who.Room
+	s.takePlace()
 	s.beginRoster()
+	s.known.roomState(link.Attached.GetRoomState())
 	s.setEgress(link.Attached.GetEgress())
 	s.known.slots, s.known.path = link.Attached.GetSlots(), link.Attached.GetPathBitsPerSecond()
 	s.known.offered = link.Attached.GetResumed()
 	// enter posts a higher pin, so that the client hears of the session before the restart.
-	s.seat.room = s.who.Room
 	s.server.hub.Enter(&s.seat, link.Pin)
 	s.watching.appear(s.who)
 	if err := s.greet(s.resumes); err != nil {
@@ -141,7 +143,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if s.unjudged {
 		s.judge(ctx)
 	}
-	s.log.Info("session begins", "identity", s.who.Identity, "node", s.pin.Node, "epoch", s.pin.Fence.Epoch,
+	s.log.Info("session begins", "identity", s.who.Identity, "node", s.place.Node, "epoch", s.pin.Fence.Epoch,
 		"attempt", attempt, "media_alive", link.Attached.GetResumed())
 	return nil
 }
@@ -150,7 +152,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	spent := s.tellQuota(s.server.limits.OpenRoom(*s.counted))
 	link, err := s.arrive(ctx, spent)
-	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetResumed()) {
+	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetOwn() != nil || link.Attached.GetResumed()) {
 		s.server.limits.ReturnRoom(*s.counted)
 	}
 	return link, err
@@ -173,17 +175,18 @@ func (s *session) greet(resumed bool) error {
 	}
 	if resumed {
 		s.socket.send(&wire.Resumed{
-			Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster.Peers()),
+			Placement: s.placement(), Seq: s.link.Seq, Roster: s.wireRoster(s.known.roster),
 			Slots: translate.Slots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
-			Silenced: s.known.heedSilenced(s.who.Peer), ICEServers: s.server.config.iceServers(s.who),
+			Silenced: s.known.heedSilenced(s.who.Peer), ICEServers: s.server.config.iceServers(s.who), RoomMetadata: s.known.roomMetadata,
+			Audience: s.sayAudience(),
 		})
 		return nil
 	}
 	s.socket.send(&wire.Joined{
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
-		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: translate.Roster(s.known.roster.Peers()),
+		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: s.wireRoster(s.known.roster),
 		ICEServers:  s.server.config.iceServers(s.who),
-		Permissions: permissionsOf(s.who),
+		Permissions: permissionsOf(s.who), RoomMetadata: s.known.roomMetadata, Audience: s.sayAudience(),
 	})
 	return nil
 }
@@ -200,7 +203,11 @@ func (s *session) seal() (string, error) {
 }
 
 func (s *session) placement() wire.Placement {
-	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch, ScreenAudio: s.link != nil && s.link.Attached.GetTakesScreenAudio()}
+	p := wire.Placement{Node: s.place.Node, Epoch: s.pin.Fence.Epoch}
+	if s.link != nil {
+		p.ScreenAudio, p.Data = s.link.Attached.GetTakesScreenAudio(), s.link.Attached.GetTakesData()
+	}
+	return p
 }
 
 // arrive places the room and attaches within the budget; running out is retryable. spent is a quota of rooms, or nil.
@@ -262,10 +269,10 @@ func (s *session) arriveWithin(ctx context.Context, spent error) (*sfulink.Link,
 		return nil, limits.ErrTooOften
 	}
 	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
-	opening.OnlyIfHere = s.line.unasked.Load()
+	opening.OnlyIfHere, opening.Settings = s.line.unasked.Load(), s.line.settings
 	for tries := 0; ; tries++ {
 		opening.Pin = p
-		link, failure := s.attach(ctx, opening)
+		link, failure := s.attach(ctx, opening, sfulink.Place{})
 		if failure == nil {
 			s.countArrival(began, placed)
 			return link, nil

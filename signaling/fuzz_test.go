@@ -129,7 +129,7 @@ func FuzzEvents(f *testing.F) {
 		k := &socket{log: s.log, writing: true, end: func(error) { ended = true }}
 		told := &session{
 			server: s, socket: k, log: s.log, who: access.Session{Room: "lobby", Peer: "p-1", Identity: "ada"},
-			pin: pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "sfu-1"}, drop: func() {}, seat: seat{socket: k, moves: make(chan pin.Pin, 1)}, unjudge: func() {},
+			pin: pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "sfu-1"}, drop: func() {}, line: &line{}, seat: seat{socket: k, moves: make(chan pin.Pin, 1), died: make(chan pin.BootID, 1)}, unjudge: func() {},
 		}
 		for _, text := range [][]byte{one, two} {
 			var event control.PeerEvent

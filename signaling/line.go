@@ -49,8 +49,10 @@ type line struct {
 	told    wire.Waiting
 	ticket  int64
 	place   waitlist.Place
-	here    *waitlist.Member // nil unless waiting
-	words   chan waitlist.Word
+	// settings are those of the door when it let the person in, or nothing.
+	settings string
+	here     *waitlist.Member // nil unless waiting
+	words    chan waitlist.Word
 
 	// Any goroutine may use the next three. passed: the door let the person in. unasked: the store did not answer a resume's question, so
 	// only a media node that knows the person lets it in. waiting: the person stands in the line.
@@ -248,6 +250,7 @@ func (l *line) pass(ctx context.Context, who access.Session, expect headroom.Roo
 	l.passed.Store(err == nil)
 	if err == nil {
 		l.unasked.Store(false)
+		l.settings = answer.Settings
 	}
 	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
 		detached := context.WithoutCancel(ctx)

@@ -1,8 +1,10 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -31,16 +33,18 @@ var errElsewhere = errors.New("the room is elsewhere")
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	s.seat.shown.Store(s.known.shows(s.who))
 	o := &sfulink.Opening{
-		Pin: p, Room: s.who.Room, Signaling: s.server.config.Node,
+		Pin: p, Room: s.who.Room, Signaling: s.server.config.Node, KnowsPlaces: s.knowsPlaces, ServedBy: s.place.Boot,
 		Peer: &control.Peer{
 			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata, Attributes: s.who.Attributes,
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen), ScreenAudio: s.known.shares(wire.SourceScreenAudio),
-			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.known.roster.Peer(s.who.Peer).GetGrantJudgedUnixMs(),
-			HandRaisedUnixMs: s.known.roster.Peer(s.who.Peer).GetHandRaisedUnixMs(), Silenced: s.known.stillSilenced(s.who.Peer),
+			Hidden: s.who.Hidden, Moderator: s.who.CanModerate, GrantJudgedUnixMs: s.known.ownEntry(s.who.Peer).GetGrantJudgedUnixMs(),
+			HandRaisedUnixMs: s.known.ownEntry(s.who.Peer).GetHandRaisedUnixMs(), Silenced: s.known.stillSilenced(s.who.Peer),
+			Unlisted: s.known.audience.own != nil,
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
+		CanChat: s.who.CanChat, CanRename: s.who.CanRename, Settings: s.line.settings,
 		Expect: s.expect(), Path: s.known.path,
 	}
 	if o.Known = s.known.roster.Digest(); o.Known == 0 {
@@ -52,36 +56,112 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	return o
 }
 
-func (s *session) attach(ctx context.Context, o *sfulink.Opening) (link *sfulink.Link, err error) {
+const (
+	// mostHops is how often one attach is sent on from node to node.
+	mostHops = 3
+	// branchTries is how often a branch may fail one attach before the session pauses.
+	branchTries = 3
+)
+
+// errNoPlace hides what a branch said: its headroom, or its draining, does not move the room.
+var errNoPlace = fmt.Errorf("%w: the room's owner names a node that does not take this person", sfulink.ErrUnreachable)
+
+// attach attaches at the room's owner, and where the owner sends the peer. first is asked before the owner, unless it is zero. If a branch
+// fails, the owner is asked again: it may name another place.
+func (s *session) attach(ctx context.Context, o *sfulink.Opening, first sfulink.Place) (*sfulink.Link, error) {
+	at, hops, failures := cmp.Or(first, sfulink.Owner(o.Pin)), 0, 0
+	o.Generation = s.generation.next()
+	for {
+		link, err := s.attachAt(ctx, o, at)
+		if err == nil {
+			return link, nil
+		}
+		var refused *sfulink.RefusedError
+		sent := errors.As(err, &refused) && refused.Code == control.Refusal_REFUSAL_ELSEWHERE
+		switch {
+		case sent && refused.Elsewhere != (sfulink.Place{}) && hops < mostHops:
+			at, hops = refused.Elsewhere, hops+1
+		case sent && at.Boot == o.Pin.Boot:
+			return nil, fmt.Errorf("%w: %s", errNoPlace, err.Error())
+		case at.Boot == o.Pin.Boot, ctx.Err() != nil, errors.Is(err, errUnheard), refused != nil && countsAtBranch(refused.Code):
+			return nil, err
+		default:
+			s.log.Debug("not attached to a branch of the room", "node", at.Node, "error", err)
+			if failures++; failures == branchTries {
+				return nil, fmt.Errorf("%w: %s", errNoPlace, err.Error())
+			}
+			// The branch may have told the owner of this generation.
+			at, hops, o.Generation = sfulink.Owner(o.Pin), 0, s.generation.next()
+		}
+	}
+}
+
+// countsAtBranch: the owner would say the same. Any other refusal is the branch's own.
+func countsAtBranch(refusal control.Refusal) bool {
+	switch refusal {
+	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_BAD_REQUEST,
+		control.Refusal_REFUSAL_REMOVED, control.Refusal_REFUSAL_BROKE:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) attachAt(ctx context.Context, o *sfulink.Opening, at sfulink.Place) (link *sfulink.Link, err error) {
 	ctx, span := traces.Call(ctx, "attach")
-	defer func() { span.Set("room", string(o.Room)).Set("node", string(o.Pin.Node)).End(err) }()
-	client, err := s.server.parts.Pool.Client(o.Pin.Control)
+	defer func() { span.Set("room", string(o.Room)).Set("node", string(at.Node)).End(err) }()
+	branch := at.Boot != o.Pin.Boot
+	if branch && s.server.reach.refuses(at.Boot) {
+		return nil, errUnheard
+	}
+	client, err := s.server.parts.Pool.Client(at.Control)
 	if err != nil {
 		return nil, errors.Join(sfulink.ErrUnreachable, err)
 	}
-	o.Generation = s.generation.next()
-	link, err = sfulink.Open(ctx, client, *o, s.server.config.AttachPatience)
+	there := *o
+	there.At = at
+	link, err = sfulink.Open(ctx, client, there, s.server.config.AttachPatience)
 	if err != nil {
 		return nil, err
 	}
-	if charged := link.Attached.GetChargedInReport(); charged > 0 {
-		s.server.parts.Placer.Opened(o.Room, o.Pin.Node, charged)
+	// A branch reports people of a room that it did not open.
+	if charged := link.Attached.GetChargedInReport(); charged > 0 && !branch {
+		s.server.parts.Placer.Opened(o.Room, at.Node, charged)
 	}
 	return link, nil
 }
 
-// reach attaches until it succeeds, is refused for good, or the room moved. Failover decides whether a silent node is dead.
-func (s *session) reach(ctx context.Context) {
+// takePlace follows a link to the place that it leads to.
+func (s *session) takePlace() {
+	s.place, s.told = s.link.Place, s.link.Pin.Fence.Epoch
+	branch := pin.BootID("")
+	if s.onBranch() {
+		branch = s.place.Boot
+	}
+	s.server.hub.Branch(&s.seat, branch)
+	s.noteStandby(s.link.Attached.GetStandby())
+}
+
+func (s *session) noteStandby(told *control.RoomStandby) {
+	s.server.hub.Standby(&s.seat, pin.BootID(told.GetBoot()), told.GetAll())
+}
+
+// onBranch reports whether the client's media is at a branch of the room.
+func (s *session) onBranch() bool { return s.link != nil && s.link.Place.Boot != s.link.Pin.Boot }
+
+// reach attaches until it succeeds, is refused for good, or the room moved. first is as in attach. Failover decides whether a silent node is dead.
+func (s *session) reach(ctx context.Context, first sfulink.Place) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
 	opening, who := s.opening(s.pin), s.who // a rename changes the session's own
 	s.work(func() {
 		r, told := reached{number: opening}, false
 		for tries := 0; ; tries++ {
-			r.link, r.err = s.attach(ctx, opening)
+			r.link, r.err = s.attach(ctx, opening, first)
 			if r.err == nil {
 				break
 			}
+			first = sfulink.Place{}
 			s.log.Debug("not attached", "node", opening.Pin.Node, "tries", tries+1, "error", r.err)
 			if final(r.err) {
 				break
@@ -175,22 +255,43 @@ func (s *session) say(m *control.PeerMessage) {
 		return
 	}
 	if err := s.link.Send(m); err != nil {
-		s.log.Debug("not said", "node", s.pin.Node, "error", err)
+		s.log.Debug("not said", "node", s.place.Node, "error", err)
 	}
 }
 
-// linkEnded tries the same pin until the hub says that the room moved.
+// linkEnded tries the same pin until the hub says that the room moved. A branch is forgotten: the owner names the next place.
 func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	err := s.link.Err()
 	if caught, broken := errors.AsType[*panics.Error](err); broken {
 		s.report(caught, "what a media node sent broke its reading: link ended")
 	}
+	if !s.onBranch() {
+		s.server.hub.Introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
+	}
 	s.link.Close()
-	s.link = nil
-	s.server.hub.Introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
+	s.link, s.cameLive = nil, false
 	s.log.Debug("link ended", "error", err)
-	s.reach(ctx)
+	s.reach(ctx, sfulink.Place{})
 	return ending{}, false
+}
+
+// branchDied ends the link to a branch that failover, not the link itself, found to be dead.
+func (s *session) branchDied(boot pin.BootID) {
+	if s.onBranch() && s.link.Place.Boot == boot {
+		s.link.Close()
+	}
+}
+
+// sentElsewhere follows a node that gives the peer's place up, to another node under the same pin.
+func (s *session) sentElsewhere(ctx context.Context, m *control.Elsewhere) {
+	to := sfulink.PlaceOf(m.GetPlace())
+	s.log.Debug("sent elsewhere", "from", s.place.Node, "to", to.Node, "live", m.GetLive())
+	if m.GetLive() {
+		s.keepFormer()
+	}
+	s.dropLink()
+	s.cameLive = m.GetLive()
+	s.reach(ctx, to)
 }
 
 func (s *session) dropLink() {
@@ -228,21 +329,18 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.known.answered(e.Answer.GetOfferId())
 		s.socket.send(&wire.Answer{ID: e.Answer.GetOfferId(), SDP: e.Answer.GetSdp(), Placement: s.placement()})
 	case *control.PeerEvent_OfferRejected:
-		s.known.answered(e.OfferRejected.GetOfferId())
-		code := wire.CodeBadOffer
-		if e.OfferRejected.GetNodeFault() {
-			code = wire.CodeInternal
-		}
-		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Code: code, Message: e.OfferRejected.GetMessage(), Epoch: epoch})
+		s.offerRejected(e.OfferRejected)
 	case *control.PeerEvent_Slots:
-		s.known.slots = e.Slots.GetSlots()
-		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(e.Slots.GetLacks()), Epoch: epoch})
+		s.known.slots, s.known.lacks = e.Slots.GetSlots(), e.Slots.GetLacks()
+		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(s.known.lacks), Epoch: epoch})
 	case *control.PeerEvent_Roster:
 		s.rosterReplaced(e.Roster.GetPeers(), event.GetSeq())
 	case *control.PeerEvent_RosterChange:
 		s.rosterChangedByOne(e.RosterChange, event.GetSeq())
 	case *control.PeerEvent_RosterChanges:
 		s.rosterChanged(e.RosterChanges, event.GetSeq())
+	case *control.PeerEvent_Audience:
+		s.setAudience(e.Audience.GetPeople())
 	case *control.PeerEvent_Silenced:
 		s.silenced(translate.Source(e.Silenced.GetSource()), e.Silenced.GetBy())
 	case *control.PeerEvent_UnmuteAsked:
@@ -254,29 +352,58 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	case *control.PeerEvent_Chat:
 		s.socket.send(translate.Chat(e.Chat, epoch))
 	case *control.PeerEvent_Reoffer:
-		s.log.Info("node asks for a new offer", "reason", e.Reoffer.GetReason(), "mids", e.Reoffer.GetMids(), "node", s.pin.Node)
+		s.log.Info("node asks for a new offer", "reason", e.Reoffer.GetReason(), "mids", e.Reoffer.GetMids(), "node", s.place.Node)
 		s.socket.send(&wire.Reoffer{Mids: e.Reoffer.GetMids(), Reason: e.Reoffer.GetReason(), Epoch: epoch})
 	case *control.PeerEvent_Egress:
 		s.setEgress(e.Egress)
 	case *control.PeerEvent_Limited:
 		s.setLimited(e.Limited.GetLimited())
+	case *control.PeerEvent_Standby:
+		s.noteStandby(e.Standby)
+	case *control.PeerEvent_RoomState:
+		s.roomChanged(e.RoomState)
+	case *control.PeerEvent_Granted:
+		s.granted(e.Granted)
 	case *control.PeerEvent_Path:
 		s.known.path = e.Path.GetBitsPerSecond()
-	case *control.PeerEvent_Transport:
-		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.pin.Node)
 	case *control.PeerEvent_Fenced:
 		s.handedOver(ctx, e.Fenced)
+	case *control.PeerEvent_Elsewhere:
+		s.sentElsewhere(ctx, e.Elsewhere)
 	case *control.PeerEvent_Settled:
 		s.server.hub.Settle(s.who.Room, s.pin.Fence)
 		s.socket.send(&wire.Settled{Epoch: epoch})
 	case *control.PeerEvent_Refused:
 		return s.refusedLater(ctx, e.Refused)
 	case *control.PeerEvent_Closed:
-		s.log.Info("node closed the session", "reason", e.Closed.GetReason(), "node", s.pin.Node)
+		s.log.Info("node closed the session", "reason", e.Closed.GetReason(), "node", s.place.Node)
 	default:
-		s.log.Debug("node said something unknown", "node", s.pin.Node)
+		s.note(event)
 	}
 	return ending{}, false
+}
+
+// note takes what the client itself is not told.
+func (s *session) note(event *control.PeerEvent) {
+	switch e := event.GetEvent().(type) {
+	case *control.PeerEvent_Senders:
+		if s.socket.livekit != nil {
+			s.socket.livekit.Sends(translate.Senders(e.Senders.GetSenders()))
+		}
+	case *control.PeerEvent_Transport:
+		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.place.Node)
+	default:
+		s.log.Debug("node said something unknown", "node", s.place.Node)
+	}
+}
+
+func (s *session) offerRejected(r *control.OfferRejected) {
+	s.known.answered(r.GetOfferId())
+	code := wire.CodeBadOffer
+	if r.GetNodeFault() {
+		code = wire.CodeInternal
+	}
+	s.socket.send(&wire.OfferRejected{ID: r.GetOfferId(), Code: code, Message: r.GetMessage(), Epoch: s.pin.Fence.Epoch})
 }
 
 func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending, bool) {
@@ -288,9 +415,9 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
 	case control.Refusal_REFUSAL_BROKE: // a second time the next attach is refused
-		s.log.Warn("a message of this client broke its media node", "node", s.pin.Node)
+		s.log.Warn("a message of this client broke its media node", "node", s.place.Node)
 	default:
-		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)
+		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.place.Node)
 	}
 	return ending{}, false
 }

@@ -34,15 +34,20 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
 		return
 	}
+	s.begin(r, s.prepare(r, socket))
+}
+
+// prepare makes the session of a socket.
+func (s *Server) prepare(r *http.Request, socket *socket) *session {
 	address := addressOf(r, s.config.TrustedProxies)
 	if address.IsValid() {
-		conn.CountFor(address)
+		socket.tcp.CountFor(address)
 	}
 	one := &session{
 		began:  time.Now(),
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
-		seat:   seat{socket: socket, moves: make(chan pin.Pin, 1)}, reached: make(chan reached), drop: func() {},
+		seat:   seat{socket: socket, moves: make(chan pin.Pin, 1), died: make(chan pin.BootID, 1)}, reached: make(chan reached), drop: func() {},
 		verdicts: make(chan error), unjudge: func() {}, renew: make(chan struct{}, 1),
 		mail:     mail{messages: s.parts.Messages, limits: s.limits, socket: socket},
 		watching: watching{tracker: s.parts.Presence, limits: s.limits, socket: socket},
@@ -51,10 +56,15 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		placer: s.parts.Placer, hub: s.hub, doors: s.doors, store: s.parts.Doors, usual: s.config.MaxParticipants,
 		work: one.work, socket: socket, log: s.log, who: &one.who, words: make(chan waitlist.Word, 1),
 	}
+	return one
+}
+
+// begin has hostSessions run the session.
+func (s *Server) begin(r *http.Request, one *session) {
 	select {
 	case s.upgraded <- one:
 	case <-r.Context().Done():
-		_ = socket.conn.Close(websocket.StatusServiceRestart, "service restart")
+		_ = one.socket.conn.Close(websocket.StatusServiceRestart, "service restart")
 	}
 }
 

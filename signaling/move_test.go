@@ -107,7 +107,9 @@ func TestABrokenLinkIsNoDeath(t *testing.T) {
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
 	n.breakLinks()
-	hear[*wire.Slots](ada)
+	if m := hear[*wire.Slots](ada); m.Node != "sfu-1" || m.Epoch != firstEpoch {
+		t.Fatalf("the media goes on at %s under epoch %d", m.Node, m.Epoch)
+	}
 	attaches := n.attached()
 	if len(attaches) != 2 || attaches[1].GetGeneration() <= attaches[0].GetGeneration() {
 		t.Fatalf("attached %v", attaches)
@@ -129,6 +131,20 @@ func TestABrokenLinkIsNoDeath(t *testing.T) {
 	n.breakLinks()
 	if m := hear[*wire.Resumed](ada); m.MediaAlive || m.Epoch != firstEpoch || m.Resume == "" {
 		t.Fatalf("heard %+v", m)
+	}
+}
+
+// TestAHigherPinAtTheSameNodeIsTold promotes a branch: the client's media goes on there, and its reports are of the new pin.
+func TestAHigherPinAtTheSameNodeIsTold(t *testing.T) {
+	r, n, e := lobby(t)
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+	to := n.pin(firstEpoch + 5)
+	r.placer.set("lobby", to)
+	n.say("Ada", to.Fence, &control.PeerEvent{Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: control.FenceProto(to.Fence)}}})
+	if m := hear[*wire.Slots](ada); m.Node != "sfu-1" || m.Epoch != firstEpoch+5 {
+		t.Fatalf("the media goes on at %s under epoch %d", m.Node, m.Epoch)
 	}
 }
 

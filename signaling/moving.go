@@ -30,15 +30,13 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 		return
 	}
 	live := s.server.hub.CameLive(s.who.Room, to.Fence)
-	if live && s.link != nil {
-		s.former.end()
-		s.former = formerLink{link: s.link, drop: s.drop}
-		s.link, s.drop = nil, func() {}
+	if live {
+		s.keepFormer()
 	}
 	s.dropLink()
 	s.migrations.client = s.server.parts.Traces.Client(s.who.Room, s.pin.Boot)
 	s.pin, s.cameLive = to, live
-	s.reach(s.migrations.client.In(ctx))
+	s.reach(s.migrations.client.In(ctx), sfulink.Place{})
 }
 
 func (s *session) restart(reason string) {
@@ -70,28 +68,31 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		how.removed = ok && refused.Code == control.Refusal_REFUSAL_REMOVED
 		return how, done
 	}
-	alive, moderated := r.link.Attached.GetResumed(), s.known.roster.Peer(s.who.Peer).GetModerator()
+	alive, moderated := r.link.Attached.GetResumed(), s.known.ownEntry(s.who.Peer).GetModerator()
 	s.link = r.link
-	if s.told != s.pin.Boot { // else the same process, and media flows
-		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
+	moved := s.place.Boot != r.link.Place.Boot // else the same process, and media flows
+	continues := moved && r.link.Attached.GetContinues()
+	s.takePlace()
+	switch {
+	case continues:
+		s.goesOn(ctx)
+	case moved:
+		s.known.unanswered, s.known.offered = nil, false
 		s.restart("moved")
 		s.judge(ctx) // the old node may have known of a removal
 	}
-	s.server.hub.Introduce(s.who.Room, r.link.Pin)
-	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
-		if !samePeople(s.known.roster.Peers(), roster) {
-			s.socket.send(&wire.Roster{Roster: translate.Roster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
-		}
-		s.beginRoster()
-	} else {
-		s.known.run = s.server.rosters.Run(r.link.Attached.GetRun())
+	if !s.onBranch() {
+		s.server.hub.Introduce(s.who.Room, r.link.Pin)
 	}
+	s.continueRoster()
+	s.setAudience(r.link.Attached.GetAudience())
 	s.setEgress(r.link.Attached.GetEgress())
 	s.known.path = r.link.Attached.GetPathBitsPerSecond()
 	s.setLimited(r.link.Attached.GetLimited())
+	s.roomChanged(r.link.Attached.GetRoomState())
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
-		s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Epoch: s.pin.Fence.Epoch})
+		s.tellPlace()
 	}
 	s.followGrant(moderated)
 	for _, source := range s.known.heedSilenced(s.who.Peer) {
@@ -100,15 +101,32 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	clear(s.known.unsaid)
 	s.repeat()
 	s.known.hand = nil
-	if !alive && s.known.offered && s.known.unanswered == nil {
+	if !alive && !continues && s.known.offered && s.known.unanswered == nil {
 		// The same node lost this peer's connection and certificate.
 		s.known.offered = false
 		if err := s.greet(true); err != nil {
 			s.log.Error("client not told that its media ended", "error", err)
 		}
 	}
-	s.log.Debug("attached again", "node", s.pin.Node, "epoch", s.pin.Fence.Epoch, "media_alive", alive)
+	s.log.Debug("attached again", "node", s.place.Node, "epoch", s.pin.Fence.Epoch, "media_alive", alive)
 	return ending{}, false
+}
+
+// goesOn is a move of which the client learns the epoch and the node only: its media connection goes on at the new node. What it asked
+// of the old one is asked of the new one.
+func (s *session) goesOn(ctx context.Context) {
+	s.server.hub.Arrived(&s.seat, s.pin.Boot)
+	s.tellPlace()
+	s.migrations.client.Event("media goes on")
+	s.migrations.client = traces.Client{}
+	s.log.Debug("media goes on without a word to the client", "node", s.place.Node, "epoch", s.pin.Fence.Epoch)
+	s.judge(ctx) // the old node may have known of a removal
+}
+
+// tellPlace tells the client under which pin and at which node its media goes on as it is.
+func (s *session) tellPlace() {
+	at := s.placement()
+	s.socket.send(&wire.Slots{Slots: translate.Slots(s.known.slots), Lacks: translate.Lacks(s.known.lacks), Node: at.Node, Epoch: at.Epoch})
 }
 
 // samePeople spares a move a large room's roster for each client.
@@ -129,7 +147,7 @@ func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(translate.Mute(source, muted))
 	}
-	if own := s.known.roster.Peer(s.who.Peer); own != nil && own.GetName() != s.who.Name {
+	if own := s.known.ownEntry(s.who.Peer); own != nil && own.GetName() != s.who.Name {
 		s.say(translate.Rename(s.who.Name))
 	}
 	if s.known.hand != nil {
@@ -163,6 +181,16 @@ type formerLink struct {
 	drop context.CancelFunc
 }
 
+// keepFormer makes the present link, if there is one, the former one of a live move.
+func (s *session) keepFormer() {
+	if s.link == nil {
+		return
+	}
+	s.former.end()
+	s.former = formerLink{link: s.link, drop: s.drop}
+	s.link, s.drop = nil, func() {}
+}
+
 func (f *formerLink) end() {
 	if f.link != nil {
 		f.drop()
@@ -181,11 +209,7 @@ func (s *session) tellLate(event *control.PeerEvent, ok bool) {
 	if line == nil {
 		return
 	}
-	epoch := s.pin.Fence.Epoch
-	if s.told != s.pin.Boot { // the client does not know of the move
-		epoch = s.former.link.Pin.Fence.Epoch
-	}
-	s.socket.send(translate.Chat(line, epoch))
+	s.socket.send(translate.Chat(line, s.told))
 }
 
 // migrated also tells the node of a live move: the former one serves until all came.
@@ -199,9 +223,9 @@ func (s *session) migrated(m *wire.Migrated) {
 	s.server.gaps.Report(s.who.Room, s.pin.Fence, gap, s.server.hub.People(s.who.Room))
 	s.migrations.client.Back(m.How, int(m.Attempt), gap)
 	s.migrations.client = traces.Client{}
-	s.migrations.log(s.log, s.server.pathLogs, m, s.pin.Node)
-	node := s.server.parts.Views.View().Nodes[s.pin.Node]
-	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
+	s.migrations.log(s.log, s.server.pathLogs, m, s.place.Node)
+	node := s.server.parts.Views.View().Nodes[s.place.Node]
+	knows := node.Boot == s.place.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
 	if knows && (m.How == wire.HowLive || s.cameLive) {
 		s.say(&control.PeerMessage{Message: &control.PeerMessage_Arrived{Arrived: &control.Arrived{}}})
 	}

@@ -35,7 +35,14 @@ type node struct {
 	older     bool            // from before the sound of screens, and takes in whoever attaches
 	expects   map[string]bool // peers that others expect there
 	holds     bool            // it has every room open
+	run       uint64          // as in control.Attached
+	branch    bool            // it takes the people of rooms whose pins name other nodes
 	size      *control.RoomSize
+	egress    uint64
+	owner     string // of the room of which this node has a branch
+	branches  []*control.Member
+	spreads   []*control.SpreadRequest
+	spreadErr error
 	drain     fakeDrain
 	outranked []*control.OutrankRequest
 	removals  []string // the peers that were to be removed
@@ -118,7 +125,7 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 			return nil, refused
 		}
 	}
-	if a.GetPin().GetBoot() != string(n.boot) {
+	if a.GetPin().GetBoot() != string(n.boot) && !n.branch {
 		return nil, &control.Refused{Code: control.Refusal_REFUSAL_WRONG_BOOT}
 	}
 	id := a.GetPeer().GetId()
@@ -144,7 +151,7 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 		}
 	}
 	p.generation, p.stream, p.end = a.GetGeneration(), stream, end
-	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3, TakesScreenAudio: !n.older, WasHere: here && !n.older}
+	attached := &control.Attached{Run: n.run, Peer: id, Resumed: resumed, ChargedInReport: 3, TakesScreenAudio: !n.older, WasHere: here && !n.older}
 	for _, other := range n.peers {
 		attached.Roster = append(attached.Roster, other.entry)
 	}
@@ -227,7 +234,15 @@ func (n *node) Rooms(context.Context, *control.RoomsRequest) (*control.RoomsRepl
 	defer n.mu.Unlock()
 	return &control.RoomsReply{Node: string(n.id), Boot: string(n.boot), Rooms: []*control.HeldRoom{{
 		Room: "lobby", Pin: control.PinProto(n.pin(firstEpoch)), Peers: []*control.HeldPeer{{Id: "p-1", Identity: "ada"}}, Size: n.size,
+		Owner: n.owner, Branches: n.branches, EgressBitsPerSecond: n.egress,
 	}}}, nil
+}
+
+func (n *node) Spread(_ context.Context, request *control.SpreadRequest) (*control.SpreadReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.spreads = append(n.spreads, request)
+	return &control.SpreadReply{Held: !n.silent, Branches: n.branches}, n.spreadErr
 }
 
 func (n *node) Holds(context.Context, *control.HoldsRequest) (*control.HoldsReply, error) {
@@ -277,6 +292,10 @@ func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*contr
 }
 
 // Moderate changes nobody: tests say what the node would.
+func (n *node) SendData(context.Context, *control.Data) (*control.SendDataReply, error) {
+	return &control.SendDataReply{}, nil
+}
+
 func (n *node) Moderate(_ context.Context, m *control.ModerateRequest) (*control.ModerateReply, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,28 +1,36 @@
 package signaling
 
 import (
+	"reflect"
+
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/replica"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // memory is what a session can tell a new node, bounded by the limits of messages.
 type memory struct {
-	roster     *replica.Roster
-	run        *replica.Run // nil: not told
-	egress     *control.Egress
-	limited    bool   // as told to the client
-	path       uint64 // bits per second, from a media node; 0: unlimited
-	slots      []*control.Slot
-	muted      map[wire.Source]bool
-	unsaid     map[wire.Source]bool // said without a link
-	hand       *wire.Hand           // likewise
-	view       *wire.View
-	unanswered *wire.Offer
-	offered    bool // under this pin
+	roster   *replica.Roster
+	audience audience
+	run      *replica.Run // nil: not told
+	seq      uint64       // of the last change of the roster that the client was told
+	egress   *control.Egress
+	limited  bool // as told to the client
+	// roomMetadata is nil while it is not known.
+	roomMetadata *string
+	path         uint64 // bits per second, from a media node; 0: unlimited
+	slots        []*control.Slot
+	lacks        []*control.Lack
+	muted        map[wire.Source]bool
+	unsaid       map[wire.Source]bool // said without a link
+	hand         *wire.Hand           // likewise
+	view         *wire.View
+	unanswered   *wire.Offer
+	offered      bool // under this pin
 }
 
 func (s *session) setRoster(roster *replica.Roster) {
@@ -50,7 +58,7 @@ func (s *session) setLimited(limited bool) {
 
 // expect is the room as known: people with what they have on, expected ones with everything, measured egress.
 func (s *session) expect() headroom.Room {
-	room := headroom.Room{People: len(s.known.roster.Peers()), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
+	room := headroom.Room{People: len(s.known.roster.Peers()) + int(s.known.audience.people), Unreserved: s.unreserved, Running: s.place != (sfulink.Place{}) || s.resumes}
 	room.Cameras, room.Microphones = s.known.roster.On()
 	room = room.AtLeast(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	if s.known.egress != nil {
@@ -124,7 +132,7 @@ func permissionsOf(who access.Session) wire.Permissions {
 
 // followGrant tells the client of a changed grant.
 func (s *session) followGrant(before bool) {
-	now := s.known.roster.Peer(s.who.Peer).GetModerator()
+	now := s.known.ownEntry(s.who.Peer).GetModerator()
 	if now == before || now == s.who.CanModerate {
 		return
 	}
@@ -135,6 +143,49 @@ func (s *session) followGrant(before bool) {
 		return
 	}
 	s.socket.send(&wire.PermissionsChanged{Permissions: permissionsOf(s.who), Resume: token})
+}
+
+// granted takes what an application has changed of the person. It is told again after each attach, so most often nothing is new.
+func (s *session) granted(now *control.Granted) {
+	who := s.who
+	who.Name, who.Metadata, who.Attributes = now.GetName(), now.GetMetadata(), now.GetAttributes()
+	if may := now.GetPermission(); may != nil {
+		who.CanPublish, who.Sources = may.GetCanPublish() && !who.Hidden, access.Sources(may.GetSources())
+		who.CanChat, who.CanRename = may.GetCanChat() && !who.Hidden, may.GetCanRename()
+	}
+	if reflect.DeepEqual(who, s.who) {
+		return
+	}
+	s.who = who
+	for _, source := range wire.Sources() {
+		if !mayPublish(who, source) {
+			s.known.mute(source, true)
+		}
+	}
+	s.seat.shown.Store(s.known.shows(s.who))
+	token, err := s.seal()
+	if err != nil {
+		s.log.Error("client not told of what an application changed", "error", err)
+		return
+	}
+	s.socket.send(&wire.PermissionsChanged{Permissions: permissionsOf(s.who), Resume: token})
+}
+
+// roomState takes what a media node says of the room itself, and reports whether that is new.
+func (m *memory) roomState(now *control.RoomState) bool {
+	if now == nil {
+		return false
+	}
+	metadata := now.GetMetadata()
+	changed := m.roomMetadata == nil && metadata != "" || m.roomMetadata != nil && *m.roomMetadata != metadata
+	m.roomMetadata = &metadata
+	return changed
+}
+
+func (s *session) roomChanged(now *control.RoomState) {
+	if s.known.roomState(now) {
+		s.socket.send(&wire.RoomUpdated{Metadata: now.GetMetadata(), Epoch: s.pin.Fence.Epoch})
+	}
 }
 
 func (s *session) silenced(source wire.Source, by string) {
@@ -148,7 +199,7 @@ func (s *session) silenced(source wire.Source, by string) {
 
 // heedSilenced is what a moderator muted without a link, unless the client unmuted it since.
 func (m *memory) heedSilenced(peer string) (sources []wire.Source) {
-	for _, source := range sourcesOf(m.roster.Peer(peer).GetSilenced()) {
+	for _, source := range sourcesOf(m.ownEntry(peer).GetSilenced()) {
 		if !m.muted[source] && !m.unsaid[source] {
 			m.mute(source, true)
 			sources = append(sources, source)
@@ -159,7 +210,7 @@ func (m *memory) heedSilenced(peer string) (sources []wire.Source) {
 
 // stillSilenced leaves out what the client has unmuted.
 func (m *memory) stillSilenced(peer string) (set uint32) {
-	for _, source := range sourcesOf(m.roster.Peer(peer).GetSilenced()) {
+	for _, source := range sourcesOf(m.ownEntry(peer).GetSilenced()) {
 		if m.muted[source] {
 			set |= uint32(bitOf(source))
 		}

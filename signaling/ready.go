@@ -62,6 +62,7 @@ type reach struct {
 
 	since     time.Time // zero while one is heard
 	unreached map[pin.BootID]time.Time
+	branches  map[pin.BootID]bool // in the view before, with media of clients here
 
 	cut     atomic.Bool                         // none is heard here, though some live
 	unheard atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
@@ -75,6 +76,9 @@ func (r *reach) watch(ctx context.Context) {
 
 func (r *reach) look(ctx context.Context) {
 	view := r.views.View()
+	if view != nil {
+		r.branches = r.buryBranches(view, r.branches)
+	}
 	if view == nil || !cutOff(view) {
 		if view != nil {
 			r.unreached = r.handOver(ctx, r.asker, view, r.unreached, time.Now())
@@ -99,6 +103,28 @@ func (r *reach) look(ctx context.Context) {
 	}
 }
 
+// buryBranches tells the clients of a branch that has left the view, and returns the branches in it. A branch's death usually breaks its links;
+// this is for a branch that is frozen or cut off.
+func (r *reach) buryBranches(view *cluster.View, before map[pin.BootID]bool) map[pin.BootID]bool {
+	boots := r.hub.Branches()
+	if len(boots) == 0 {
+		return nil
+	}
+	present, now := map[pin.BootID]bool{}, map[pin.BootID]bool{}
+	for _, node := range view.Nodes {
+		present[node.Boot] = true
+	}
+	for _, boot := range boots {
+		switch {
+		case present[boot]:
+			now[boot] = true
+		case before[boot]:
+			r.hub.BranchDied(boot)
+		}
+	}
+	return now
+}
+
 // handOver sends away clients of media nodes that only others hear. It returns those boots, and since when.
 func (r *reach) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
@@ -114,7 +140,7 @@ func (r *reach) handOver(
 			since = now
 		}
 		unreached[node.Boot] = since
-		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || len(r.hub.PinnedTo(node.Boot)) == 0 || !r.others.ready(ctx, asker, view) {
+		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || !r.hub.Feeds(node.Boot) || !r.others.ready(ctx, asker, view) {
 			continue
 		}
 		sent := r.hub.SendAway(sentAwayAtOnce, node.Boot, errCutOff)

@@ -38,16 +38,21 @@ func (e *signalingNode) requestBody(method, path, token, content string) (status
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	return e.rig.do(request)
+}
+
+func (r *rig) do(request *http.Request) (status int, body string, header http.Header) {
+	r.t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport, Timeout: generous}).Do(request)
 	if err != nil {
-		e.rig.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		e.rig.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	return response.StatusCode, string(text), response.Header
 }

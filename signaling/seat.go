@@ -13,7 +13,8 @@ import (
 type seat struct {
 	socket *socket
 	room   ring.RoomID
-	moves  chan pin.Pin // holds the latest pin; only the hub sends
+	moves  chan pin.Pin    // holds the latest pin; only the hub sends
+	died   chan pin.BootID // holds the latest dead branch; only the hub sends
 
 	load  atomic.Pointer[headroom.Room]
 	shown atomic.Bool // a camera or screen is on
@@ -35,6 +36,15 @@ func (s *seat) Move(to pin.Pin) {
 	default:
 	}
 	s.moves <- to
+}
+
+// BranchDied implements hub.Session, as Move does.
+func (s *seat) BranchDied(boot pin.BootID) {
+	select {
+	case <-s.died:
+	default:
+	}
+	s.died <- boot
 }
 
 // End implements hub.Session.

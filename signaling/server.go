@@ -54,6 +54,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/operator"
 	"github.com/holdfast-rtc/holdfast/signaling/replica"
 	"github.com/holdfast-rtc/holdfast/signaling/rest"
+	"github.com/holdfast-rtc/holdfast/signaling/twirp"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -101,6 +102,7 @@ type Messenger interface {
 type Doors interface {
 	CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked
 	Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error)
+	Described(ctx context.Context) (map[ring.RoomID]string, error)
 }
 
 // Reports gossips this node's own figures.
@@ -262,7 +264,10 @@ func (s *Server) handler() http.Handler {
 		Rosters: s.parts.Rosters, Events: s.parts.Events, Recorder: s.parts.Recorder, Messages: s.parts.Messages, MediaSockets: s.parts.MediaSockets, Loads: &s.loads, Killer: s.parts.Killer,
 		RelayCounters: s.parts.RelayCounters, Static: s.parts.Static,
 		Limits: s.limits, Endings: s.endings, Moderation: s.moderation, Doors: s.doors,
-		Socket: s.serveSocket, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count, TokenRefused: s.warnOfToken,
+		RoomService: twirp.New(twirp.Deps{
+			Keys: s.parts.Keys, Store: s.parts.Doors, Limits: s.limits, Moderation: s.moderation, Doors: s.doors, Recorder: s.parts.Recorder, TokenRefused: s.warnOfToken, Log: s.log,
+		}),
+		Socket: s.serveSocket, LiveKit: s.serveLiveKit, LiveKitCheck: s.serveLiveKitCheck, Ready: s.serveReady, Sockets: s.sockets.Load, Pending: s.pending.Count, TokenRefused: s.warnOfToken,
 		Panics: s.panics, Log: s.log,
 	}).Handler()
 }

@@ -37,8 +37,10 @@ type session struct {
 	admitted   bool
 	resumes    bool
 	unreserved bool
-	// takesRosterChanges says that the client knows wire.RosterChanges.
+	// takesRosterChanges says that the client knows wire.RosterChanges, and knowsPlaces that it takes a restart to another node under the
+	// same epoch.
 	takesRosterChanges bool
+	knowsPlaces        bool
 
 	// What others post to the loop. over ends a connection test; renew asks for new ICE servers.
 	reached  chan reached
@@ -54,14 +56,16 @@ type session struct {
 	roomless *endings.Connection
 
 	// The link to the room's media node, and the pin as known here. drop ends the link or the attempt to get one; only the attempt in expected
-	// counts. told is the boot whose media the client has or goes to; cameLive says that a live move led to the present pin.
+	// counts. The client's media is, or goes, to place, which is the node of the pin or a branch of the room; the client heard of it under the
+	// epoch told. place is zero before the client is in the room. cameLive says that a live move leads, or led, to the place.
 	pin        pin.Pin
+	place      sfulink.Place
+	told       uint64
 	link       *sfulink.Link
 	drop       context.CancelFunc
 	expected   *sfulink.Opening
 	generation generation
 	former     formerLink
-	told       pin.BootID
 	cameLive   bool
 	migrations migrations
 
@@ -173,6 +177,8 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		s.tellLate(event, ok)
 	case to := <-s.seat.moves:
 		s.moveTo(ctx, to)
+	case boot := <-s.seat.died:
+		s.branchDied(boot)
 	case r := <-s.reached:
 		return s.takeOver(ctx, r)
 	case verdict := <-s.verdicts:
@@ -182,7 +188,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	case word := <-s.line.words:
 		return s.heard(ctx, word)
 	case <-s.renew:
-		if s.told != "" { // else it has none yet
+		if s.place != (sfulink.Place{}) { // else it has none yet
 			s.giveICEServers()
 		}
 	}

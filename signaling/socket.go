@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/fault"
 	"github.com/holdfast-rtc/holdfast/signaling/limits"
+	"github.com/holdfast-rtc/holdfast/signaling/livekit"
 	"github.com/holdfast-rtc/holdfast/signaling/reply"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -64,13 +65,16 @@ type inbound struct {
 type socket struct {
 	conn   *websocket.Conn
 	decode func([]byte) (wire.Message, error)
-	panics *panics.Guard
-	tcp    *clientConn
-	config *Config
-	log    *slog.Logger
-	end    context.CancelCauseFunc
-	in     chan inbound
-	writer func()
+	// livekit translates for a client of LiveKit, and is nil for others.
+	livekit *livekit.Translator
+	prompts prompts
+	panics  *panics.Guard
+	tcp     *clientConn
+	config  *Config
+	log     *slog.Logger
+	end     context.CancelCauseFunc
+	in      chan inbound
+	writer  func()
 
 	ends, writers sync.WaitGroup // all goroutines but the writer; the writer
 
@@ -88,6 +92,9 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	detached := context.WithoutCancel(ctx)
 	k.writer = func() { defer k.catch(); k.write(detached) }
 	k.ends.Go(func() { defer k.catch(); k.read(detached, ctx.Done()) })
+	if k.livekit != nil {
+		k.ends.Go(func() { defer k.catch(); k.prompt(ctx.Done()) })
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends.Add(1) // for the timer or its ping
@@ -108,6 +115,10 @@ func (k *socket) refuse(request wire.RequestID, err error) {
 
 // A full queue cuts the client off.
 func (k *socket) send(m wire.Message) {
+	if k.livekit != nil {
+		k.livekit.Write(m)
+		return
+	}
 	if frame := k.encode(m); frame != nil {
 		k.queue(frame)
 	}
@@ -125,6 +136,15 @@ func (k *socket) encode(m wire.Message) []byte {
 
 // queue is send for an encoded message, which others may be sending, too.
 func (k *socket) queue(frame []byte) {
+	if k.livekit == nil {
+		k.push(frame)
+	} else if m, err := wire.DecodeServer(frame); err == nil {
+		k.livekit.Write(m)
+	}
+}
+
+// push queues a frame as it goes out.
+func (k *socket) push(frame []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -174,7 +194,7 @@ func (k *socket) close(how ending) {
 }
 
 func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
-	defer close(k.in)
+	defer k.closeIn()
 	limit := rate.NewLimiter(rate.Limit(k.config.MessagesPerSecond), k.config.MessageBurst)
 	dropped, nonsense := 0, 0
 	for {
@@ -192,8 +212,17 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 		case !allowed:
 			dropped++
 			next.request, next.err = wire.RequestOf(frame), limits.ErrFlood
+		case k.livekit != nil && kind == websocket.MessageBinary:
+			dropped = 0
+			if next.err = k.translate(frame); next.err == nil {
+				if !k.deliver(ended) {
+					return
+				}
+				continue
+			}
+			_, next.last = errors.AsType[*panics.Error](next.err)
 		case kind != websocket.MessageText:
-			next.err = fmt.Errorf("%w: it is not a text frame", wire.ErrMalformed)
+			next.err = fmt.Errorf("%w: it is a frame of the wrong kind", wire.ErrMalformed)
 		default:
 			dropped = 0
 			if caught := panics.Catch(func() {
@@ -226,7 +255,11 @@ func (k *socket) write(ctx context.Context) {
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, k.config.WriteLimit)
-		err := k.conn.Write(limited, websocket.MessageText, frame)
+		kind := websocket.MessageText
+		if k.livekit != nil {
+			kind = websocket.MessageBinary
+		}
+		err := k.conn.Write(limited, kind, frame)
 		cancel()
 		if err != nil {
 			k.end(errLost)

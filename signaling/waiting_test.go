@@ -31,6 +31,8 @@ func (doorless) Enter(context.Context, ring.RoomID, pin.Pin, string, waitlist.En
 
 func (doorless) CheckIn(context.Context, []waitlist.Asked) []waitlist.Checked { return nil }
 
+func (doorless) Described(context.Context) (map[ring.RoomID]string, error) { return nil, nil }
+
 func (doorless) Door(context.Context, ring.RoomID, waitlist.Order) (waitlist.Door, error) {
 	return waitlist.Door{}, nil
 }
@@ -70,6 +72,10 @@ func (p *fakePlacer) Enter(ctx context.Context, room ring.RoomID, expect headroo
 
 func (p *fakePlacer) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked {
 	return p.behind().CheckIn(ctx, rooms)
+}
+
+func (p *fakePlacer) Described(ctx context.Context) (map[ring.RoomID]string, error) {
+	return p.behind().Described(ctx)
 }
 
 func (p *fakePlacer) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/internal/events"
+	"github.com/holdfast-rtc/holdfast/internal/nodelist"
 )
 
 // Picture is the cluster at one moment, as one signaling node sees it.
@@ -39,26 +40,10 @@ type Overview struct {
 
 // Node is a node of GET /nodes, with its loads of GET /loads.
 type Node struct {
-	Name                    string    `json:"node"`
-	Role                    string    `json:"role"`
-	State                   string    `json:"state"`
-	At                      time.Time `json:"at,omitzero"`
-	Cause                   string    `json:"cause,omitempty"`
-	Draining                bool      `json:"draining"`
-	Suspect                 bool      `json:"suspect"`
-	Unreachable             bool      `json:"unreachable"`
-	Rooms                   int       `json:"rooms"`
-	Peers                   int       `json:"peers"`
-	Sockets                 int       `json:"sockets"`
-	EgressBitsPerSecond     uint64    `json:"egressBitsPerSecond"`
-	CeilingBitsPerSecond    uint64    `json:"ceilingBitsPerSecond"`
-	EgressPacketsPerSecond  uint64    `json:"egressPacketsPerSecond"`
-	CeilingPacketsPerSecond uint64    `json:"ceilingPacketsPerSecond"`
+	nodelist.Node
 	// Loads are percent of the tighter ceiling, the oldest first; -1: it was not there.
 	Loads []int16 `json:"loads,omitempty"`
 }
-
-func (n *Node) gone() bool { return n.State == "dead" || n.State == "left" }
 
 // load is the share of the tighter ceiling. It is negative if there is none.
 func (n *Node) load() float64 {
@@ -69,22 +54,6 @@ func (n *Node) load() float64 {
 		}
 	}
 	return load
-}
-
-// word is the node's state; the one that a person has to know first wins.
-func (n *Node) word() string {
-	switch {
-	case n.gone():
-		return n.State
-	case n.Suspect:
-		return "suspect"
-	case n.Unreachable:
-		return "unreachable"
-	case n.Draining:
-		return "draining"
-	default:
-		return "up"
-	}
 }
 
 // Rooms is a page of GET /room-list.
@@ -100,12 +69,21 @@ type Rooms struct {
 
 // Room is a row of that page.
 type Room struct {
-	Room                string `json:"room"`
-	Node                string `json:"node"`
-	People              uint32 `json:"people"`
-	Connected           uint32 `json:"connected"`
-	EgressBitsPerSecond uint64 `json:"egressBitsPerSecond"`
-	PacketsDropped      uint64 `json:"packetsDropped"`
+	Room                string   `json:"room"`
+	Node                string   `json:"node"`
+	Branches            []string `json:"branches"` // nodes that carry some of the people, too
+	People              uint32   `json:"people"`
+	Connected           uint32   `json:"connected"`
+	EgressBitsPerSecond uint64   `json:"egressBitsPerSecond"`
+	PacketsDropped      uint64   `json:"packetsDropped"`
+}
+
+// on names the room's node, and how many branches there are.
+func (r Room) on() string {
+	if len(r.Branches) == 0 {
+		return r.Node
+	}
+	return fmt.Sprintf("%s +%d", r.Node, len(r.Branches))
 }
 
 // question is which rooms to show.
@@ -142,13 +120,13 @@ func (f *feed) next(ctx context.Context, q question) (Picture, error) {
 	if err := f.get(ctx, "overview", nil, &p.Overview); err != nil {
 		return p, err
 	}
-	var nodes struct {
-		Nodes []Node `json:"nodes"`
-	}
-	if err := f.get(ctx, "nodes", nil, &nodes); err != nil {
+	var answer nodelist.Answer
+	if err := f.get(ctx, "nodes", nil, &answer); err != nil {
 		return p, err
 	}
-	p.Nodes = nodes.Nodes
+	for _, n := range answer.Nodes {
+		p.Nodes = append(p.Nodes, Node{Node: n})
+	}
 	slices.SortStableFunc(p.Nodes, byImportance)
 	f.addLoads(ctx, p.Nodes)
 	query := url.Values{"sort": {q.sort}, "offset": {strconv.Itoa(q.offset)}, "limit": {strconv.Itoa(q.limit)}}
@@ -167,9 +145,9 @@ func (f *feed) next(ctx context.Context, q question) (Picture, error) {
 func byImportance(a, b Node) int {
 	rank := func(n Node) int {
 		switch {
-		case n.gone():
+		case n.Gone():
 			return 2
-		case n.Role == "signaling":
+		case n.Signaling():
 			return 1
 		default:
 			return 0
@@ -187,7 +165,7 @@ func byImportance(a, b Node) int {
 func (f *feed) addLoads(ctx context.Context, nodes []Node) {
 	var names []string
 	for _, n := range nodes {
-		if n.Role != "signaling" && !n.gone() && len(names) < nodesWithLoad {
+		if !n.Signaling() && !n.Gone() && len(names) < nodesWithLoad {
 			names = append(names, n.Name)
 		}
 	}

@@ -76,7 +76,7 @@ func (s screen) nodes(nodes []Node) []string {
 }
 
 func (s screen) node(n *Node) string {
-	word := n.word()
+	word := n.Condition()
 	style := tty.Green
 	switch word {
 	case "up":
@@ -88,7 +88,7 @@ func (s screen) node(n *Node) string {
 		style = tty.Yellow
 	}
 	row := cell(n.Name, s.names()) + "  " + s.paint(style, cell(word, 11)) + "  "
-	if n.gone() {
+	if n.Gone() {
 		text := n.At.Local().Format("15:04:05")
 		if n.Cause != "" {
 			text += "  " + visible(n.Cause)
@@ -96,7 +96,7 @@ func (s screen) node(n *Node) string {
 		return row + s.paint(tty.Dim, text)
 	}
 	load, rooms, people, sockets := strings.Repeat(" ", barWidth+6+s.last()), "-", "-", "-"
-	if n.Role == "signaling" {
+	if n.Signaling() {
 		sockets = fmt.Sprint(n.Sockets)
 	} else {
 		rooms, people = fmt.Sprint(n.Rooms), fmt.Sprint(n.Peers)
@@ -169,7 +169,7 @@ func (s screen) rooms(r Rooms, nodes []Node) []string {
 		if room.Connected < room.People {
 			people = fmt.Sprintf("%d of %d", room.Connected, room.People)
 		}
-		rows = append(rows, fmt.Sprintf("%s  %s  %8s  %13s  %6s  %9d", cell(room.Room, width), cell(room.Node, s.names()), people,
+		rows = append(rows, fmt.Sprintf("%s  %s  %8s  %13s  %6s  %9d", cell(room.Room, width), cell(room.on(), s.names()), people,
 			rate(room.EgressBitsPerSecond), percent(ratio(room.EgressBitsPerSecond, ceilings[room.Node])), room.PacketsDropped))
 	}
 	if len(r.Unreachable) > 0 {
@@ -252,7 +252,7 @@ func summary(p Picture) string {
 	up, media := 0, 0
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Role != "signaling" && n.State != "left" {
-			if media++; n.word() == "up" {
+			if media++; n.Condition() == "up" {
 				up++
 			}
 		}

@@ -1,10 +1,10 @@
 // Command totals reads `go test -json`, shows what people need to see of it, and
 // writes "passed failed skipped packages" to the file named by its argument, and after
-// it one line "package test failures" for each failed test that may be run again. It
-// exits 1 when something failed.
+// it one line "package test failures" for each failed test that may be run again, and one
+// line "! package what" for each failure that may not. It exits 1 when something failed.
 //
-// A test and each of its subtests count; a package that fails without a failing test
-// (it did not build, it leaked, it timed out) counts as one failure.
+// A test and each of its subtests count, also one that did not end because the package's time was over; a package that
+// fails without any of these (it did not build, it leaked) counts as one failure.
 package main
 
 import (
@@ -34,6 +34,7 @@ type totals struct {
 	output    map[string][]string // by package and test
 	failures  map[string]int      // by package
 	again     map[string]int      // failures by package and top-level test, of those that ended and raced with nothing
+	lasting   []string            // failures that may not be run again: "package what"
 	sawTests  map[string]bool
 	buildText []string
 }
@@ -57,9 +58,13 @@ func main() {
 	counts := fmt.Sprintf("%d %d %d %d\n", t.passed, t.failed, t.skipped, t.packages)
 	for test, failures := range t.again {
 		if failures == neverAgain {
+			counts += fmt.Sprintf("! %s: a data race\n", test)
 			continue
 		}
 		counts += fmt.Sprintf("%s %d\n", test, failures)
+	}
+	for _, what := range t.lasting {
+		counts += "! " + what + "\n"
 	}
 	if err := os.WriteFile(os.Args[1], []byte(counts), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -153,12 +158,19 @@ func (t *totals) endPackage(e event) {
 		t.packages++
 	}
 	switch {
-	case e.Action == "fail" && t.failures[e.Package] == 0:
-		t.failed++
-		fmt.Printf("FAIL %s (%s)\n%s%s%s", e.Package, took, strings.Join(t.buildText, ""), t.unended(e.Package), t.text(e))
-		t.buildText = nil
 	case e.Action == "fail":
-		fmt.Printf("FAIL %s (%s)\n", e.Package, took)
+		unended, count := t.unended(e.Package)
+		t.failed += count
+		if t.failures[e.Package] > 0 && count == 0 {
+			fmt.Printf("FAIL %s (%s)\n", e.Package, took)
+			return
+		}
+		if count == 0 {
+			t.failed++
+			t.lasting = append(t.lasting, e.Package+": no test failed, but the package did")
+		}
+		fmt.Printf("FAIL %s (%s)\n%s%s%s", e.Package, took, strings.Join(t.buildText, ""), unended, t.text(e))
+		t.buildText = nil
 	case e.Action == "pass" && t.sawTests[e.Package]:
 		fmt.Printf("ok   %s (%s)\n", e.Package, took)
 	}
@@ -167,17 +179,20 @@ func (t *totals) endPackage(e event) {
 // unendedLines is how much is shown of what a test said before its process died.
 const unendedLines = 80
 
-// unended is what the tests said that the package's process did not live to end: a
+// unended is what the tests said that the package's process did not live to end, and how many they are: a
 // panic, or what hung.
-func (t *totals) unended(pkg string) string {
+func (t *totals) unended(pkg string) (string, int) {
 	var said strings.Builder
+	count := 0
 	for key, lines := range t.output {
 		if test, ok := strings.CutPrefix(key, pkg+" "); ok && test != "" {
-			said.WriteString("--- DID NOT END " + test + "\n" + strings.Join(lines[max(0, len(lines)-unendedLines):], ""))
+			t.lasting = append(t.lasting, pkg+" "+test+": did not end")
+			said.WriteString("--- FAIL " + pkg + " " + test + ": did not end\n" + strings.Join(lines[max(0, len(lines)-unendedLines):], ""))
 			delete(t.output, key)
+			count++
 		}
 	}
-	return said.String()
+	return said.String(), count
 }
 
 func (t *totals) text(e event) string { return strings.Join(t.output[e.Package+" "+e.Test], "") }

@@ -74,11 +74,15 @@ func (n Node) takes() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0
 }
 
-// Room is a room that may move. Sends is its measured egress.
+// Room is a room that may move. Sends is its measured egress. A room that is Spread over several nodes stays, because its owner moves its
+// people off hot nodes.
 type Room struct {
-	ID    ring.RoomID
-	On    ring.NodeID
-	Sends headroom.Egress
+	ID     ring.RoomID
+	On     ring.NodeID
+	Sends  headroom.Egress
+	Spread bool
+	// Standby is where the room's clients notice nothing of a move, and empty if there is no such node. It is the target if it would be cool enough.
+	Standby ring.NodeID
 }
 
 // Move names a room to be moved, its two nodes and the reason.
@@ -253,7 +257,7 @@ func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, 
 
 func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	for _, room := range rooms {
-		if _, moved := r.moves[room.ID]; !moved && room.On == on && room.Sends != (headroom.Egress{}) {
+		if _, moved := r.moves[room.ID]; !moved && room.On == on && room.Sends != (headroom.Egress{}) && !room.Spread {
 			out = append(out, room)
 		}
 	}
@@ -304,7 +308,11 @@ func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bo
 		if k == from || n.source || n.Limited || !n.takes() {
 			continue
 		}
-		if with := n.Load.Plus(room.Sends).Share(n.Ceiling); with < least || with == least && (to == "" || n.ID < to) {
+		with := n.Load.Plus(room.Sends).Share(n.Ceiling)
+		if n.ID == room.Standby && with <= min(after-c.Margin, c.Cool) {
+			return n.ID, true
+		}
+		if with < least || with == least && (to == "" || n.ID < to) {
 			to, least, ok = n.ID, with, true
 		}
 	}

@@ -39,6 +39,10 @@ func TestChoice(t *testing.T) {
 	all := DefaultConfig()
 	all.AtOnce = 100
 	hot := rooms("a", 400, 300, 160, 40, 20)
+	spread := rooms("a", 400, 100)
+	spread[0].Spread = true
+	prepared, unprepared := rooms("a", 160), rooms("a", 160)
+	prepared[0].Standby, unprepared[0].Standby = "b", "c"
 	draining, unknown := node("b", 100), node("b", 100)
 	draining.Open, unknown.Ceiling = false, headroom.Egress{}
 	limited, full := node("a", 800), node("c", 100)
@@ -50,8 +54,11 @@ func TestChoice(t *testing.T) {
 		want  string
 	}{
 		"the smallest that suffices":     {[]Node{node("a", 900), node("b", 300)}, hot, all.HotFor, "a-2>b "},
+		"a spread room stays":            {[]Node{node("a", 900), node("b", 300)}, spread, all.HotFor, "a-1>b "},
 		"not yet":                        {[]Node{node("a", 900), node("b", 300)}, hot, all.HotFor - 1, ""},
 		"the coolest":                    {[]Node{node("a", 900), node("b", 300), node("c", 200)}, hot, all.HotFor, "a-2>c "},
+		"the standby":                    {[]Node{node("a", 900), node("b", 300), node("c", 200)}, prepared, all.HotFor, "a-0>b "},
+		"the standby is too warm":        {[]Node{node("a", 900), node("b", 300), node("c", 700)}, unprepared, all.HotFor, "a-0>b "},
 		"two, none alone":                {[]Node{node("a", 900), node("b", 300)}, rooms("a", 100, 90, 60, 40), all.HotFor, "a-0>b a-2>b "},
 		"what fits helps":                {[]Node{node("a", 900), node("b", 700)}, hot, all.HotFor, "a-3>b "},
 		"nobody would be cooler":         {[]Node{node("a", 900), node("b", 850)}, hot, all.HotFor, ""},

@@ -30,6 +30,8 @@ const (
 	NodeUp Kind = "node_up"
 	// A node has died. Cause is the evidence.
 	NodeDown Kind = "node_down"
+	// A boot that had been taken for dead is in the cluster again: its process was frozen, or cut off.
+	NodeBack Kind = "node_back"
 	// A node has left in good order.
 	NodeLeft Kind = "node_left"
 	// An operator ordered a drain.
@@ -44,6 +46,12 @@ const (
 	RoomMoved Kind = "room_moved"
 	// The clients of one signaling node have media again. Peers, Back and WorstGap say more. Without Peers, Back clients came later.
 	RoomBack Kind = "room_back"
+	// A room's node, Node, has To carry some of its people from now on. Cause is the reason.
+	RoomSpread Kind = "room_spread"
+	// A room's node, Node, takes the people back that From carries. Cause is the reason.
+	RoomGathered Kind = "room_gathered"
+	// Node carried some of a room's people, and holds the room now, in the place of From. Peers is how many people it had.
+	BranchPromoted Kind = "branch_promoted"
 	// Everybody has left a room.
 	RoomClosed Kind = "room_closed"
 	// These five are orders. By says who gave them, and Cause what became of a door.
@@ -63,8 +71,8 @@ const (
 // Known reports whether this build has events of that kind.
 func (k Kind) Known() bool {
 	switch k {
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded,
-		DoorChanged, NodeKilled, StoreBack, WebhookLost, LimitReached:
+	case NodeUp, NodeDown, NodeBack, NodeLeft, NodeDrains, NodeUndrains, RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded,
+		DoorChanged, NodeKilled, StoreBack, WebhookLost, LimitReached, RoomSpread, RoomGathered, BranchPromoted:
 		return true
 	default:
 		return false
@@ -126,11 +134,12 @@ func (e Event) Same() string {
 // that has a fence never happens again.
 func (e Event) SameFor() time.Duration {
 	switch e.Kind {
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
+	case NodeUp, NodeDown, NodeBack, NodeLeft, NodeDrains, NodeUndrains, StoreBack:
 		return time.Minute
 	case LimitReached:
 		return limitQuiet
-	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged, NodeKilled, WebhookLost:
+	case RoomOpened, RoomRehomed, RoomMoved, RoomBack, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged, NodeKilled, WebhookLost,
+		RoomSpread, RoomGathered, BranchPromoted:
 	}
 	return time.Hour
 }

@@ -198,8 +198,8 @@ func (m *Merger) Add(e Event, now time.Time) []Line {
 		for _, o := range m.open { // the order may be recorded after the failover
 			o.Killed = o.Killed || o.From == e.Node && m.killedBy(o.From, o.At)
 		}
-	case NodeUp, NodeDown, NodeLeft, NodeDrains, NodeUndrains, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged,
-		StoreBack, WebhookLost, LimitReached:
+	case NodeUp, NodeDown, NodeBack, NodeLeft, NodeDrains, NodeUndrains, RoomClosed, MoveOrdered, PersonRemoved, CallEnded, DoorChanged,
+		StoreBack, WebhookLost, LimitReached, RoomSpread, RoomGathered, BranchPromoted:
 	}
 	return append(lines, Line{At: e.At, Text: e.Sentence(), Bad: e.Kind == NodeDown || e.Kind == RoomRehomed || e.Kind == WebhookLost})
 }

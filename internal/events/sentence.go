@@ -14,6 +14,8 @@ func (e Event) Sentence() string {
 		return fmt.Sprintf("%s is up%s", e.Node, clause(" (version %s)", e.Version))
 	case NodeDown:
 		return fmt.Sprintf("%s died%s", e.Node, clause(" (%s)", e.Cause))
+	case NodeBack:
+		return fmt.Sprintf("%s is back: it was frozen or cut off, not dead", e.Node)
 	case NodeLeft:
 		return fmt.Sprintf("%s left", e.Node)
 	case NodeDrains:
@@ -30,6 +32,12 @@ func (e Event) Sentence() string {
 			return fmt.Sprintf("%s: %d more back at %s, after %.2f s", e.Room, e.Back, e.Node, gap.Seconds())
 		}
 		return fmt.Sprintf("%s: %d of %d back at %s, worst gap %.2f s", e.Room, e.Back, e.Peers, e.Node, gap.Seconds())
+	case RoomSpread:
+		return fmt.Sprintf("%s: %s carries some of its people now%s", e.Room, e.To, clause(" (%s)", e.Cause))
+	case RoomGathered:
+		return fmt.Sprintf("%s: the people at %s are gathered%s", e.Room, e.From, clause(" (%s)", e.Cause))
+	case BranchPromoted:
+		return fmt.Sprintf("%s: its branch %s, with %d people, holds it now%s", e.Room, e.Node, e.Peers, clause(", after %s", string(e.From)))
 	case RoomClosed:
 		return fmt.Sprintf("%s: closed on %s", e.Room, e.Node)
 	case MoveOrdered:

@@ -131,9 +131,10 @@ func (f *Fact) ID() string {
 	return "EV_" + digest(string(f.Kind), string(f.Room), f.SID, f.Peer.ID, f.Track.Source, strconv.Itoa(f.Track.Number), f.About)
 }
 
-// sid is the track's own id.
+// trackSID is the track's id in the server API and for clients of LiveKit: livekit.TrackSID.
 func (f *Fact) trackSID() string {
-	return "TR_" + digest(f.Peer.ID, f.Track.Source, strconv.Itoa(f.Track.Number))
+	letter := map[string]string{Microphone: "M", Camera: "C", Screen: "S", ScreenAudio: "A"}[f.Track.Source]
+	return "TR_" + letter + f.Peer.ID
 }
 
 func digest(parts ...string) string {

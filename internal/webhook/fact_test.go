@@ -23,7 +23,7 @@ func TestBodyIsLiveKits(t *testing.T) {
 	}
 	const want = `{"event":"track_published","room":{"sid":"RM_1","name":"hall","creationTime":"1795783200","creationTimeMs":"1795783200000","numParticipants":2},` +
 		`"participant":{"sid":"PA_p1","identity":"ada","name":"Ada L.","state":"ACTIVE","joinedAt":"1795783210","joinedAtMs":"1795783210000"},` +
-		`"track":{"sid":"TR_`
+		`"track":{"sid":"TR_Sp1"`
 	if !strings.HasPrefix(string(body), want) || !strings.Contains(string(body), `"type":"VIDEO","source":"SCREEN_SHARE"},"id":"EV_`) || !strings.HasSuffix(string(body), `"createdAt":"1795783230"}`) {
 		t.Errorf("%s", body)
 	}

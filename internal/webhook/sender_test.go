@@ -85,6 +85,18 @@ func (m *memory) Sent(_ context.Context, room ring.RoomID, position, receiver st
 	return err
 }
 
+// noted is how many facts of a room are noted as sent, to the one receiver.
+func (m *memory) noted(room ring.RoomID) (facts int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for to, n := range m.sent {
+		if strings.HasPrefix(to, string(room)) {
+			facts += n
+		}
+	}
+	return facts
+}
+
 func (m *memory) AppendEvents(context.Context, []events.Event) error { return nil }
 
 type unsigned struct{}
@@ -176,6 +188,16 @@ func ordered(n int) (sids []string) {
 	return sids
 }
 
+// firsts leaves out what came before: a sender that ended may have had no time to note what it had delivered.
+func firsts(all []string) (kept []string) {
+	for _, one := range all {
+		if !slices.Contains(kept, one) {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
 // A receiver that is down gets everything later, in order, while another one has it at once. The next sender continues.
 func TestNothingIsLostAndOrderIsKept(t *testing.T) {
 	store, down, up := newMemory(), newReceiver(t), newReceiver(t)
@@ -200,7 +222,7 @@ func TestNothingIsLostAndOrderIsKept(t *testing.T) {
 	stop()
 	for i := range 5 {
 		for _, r := range []*receiver{down, up} {
-			if room := fmt.Sprint("room-", i); !slices.Equal(slices.Compact(r.of(room)), ordered(250)) {
+			if room := fmt.Sprint("room-", i); !slices.Equal(firsts(r.of(room)), ordered(250)) {
 				t.Errorf("%s: %v", room, r.of(room))
 			}
 		}
@@ -275,6 +297,7 @@ func TestOneSender(t *testing.T) {
 	if second.Counters().Sent.Load() != 0 {
 		t.Error("both send")
 	}
+	until(t, "the first has noted what it sent", func() bool { return store.noted("hall") == 51 })
 	stop()
 	store.queue("hall", time.Now(), 1)
 	until(t, "the second sends", func() bool { return len(r.of("hall")) == 52 && second.Counters().Sent.Load() == 1 })

@@ -35,6 +35,8 @@ func TestAttacksOnTheSignalingNode(t *testing.T) {
 		{"slow requests", slowRequests},
 		{"checks that ask for checks", checksOfChecks},
 		{"sixty joins a second of one identity", sixtyJoins},
+		{"join requests that grow", bombs},
+		{"storms of LiveKit's frames", framesOfLiveKit},
 		{"slow readers", slowReaders},
 		{"ten thousand sockets", tenThousandSockets},
 	})

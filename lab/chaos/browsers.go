@@ -122,11 +122,11 @@ func (t *tab) moved(ctx context.Context, since time.Time) bool {
 	return err == nil && len(a.firsts()) > 0
 }
 
-// firsts returns each picture's first frame after the last answer. A frame decoded before and shown late does not count.
+// firsts returns each picture's first frame after the last answer, or after the page has heard of its standby. A frame decoded before and shown late does not count.
 func (a account) firsts() map[string]float64 {
 	answered := 0.0
 	for _, m := range a.Moments {
-		if m.Step == peer.StepAnswer {
+		if m.Step == peer.StepAnswer || m.Step == peer.StepContinued {
 			answered = m.At
 		}
 	}
@@ -150,7 +150,7 @@ func (t *tab) client(ctx context.Context, w *World, others int) Client {
 	}
 	for _, m := range a.Moments {
 		c.Moments = append(c.Moments, peer.Moment{Step: m.Step, At: unixMillis(m.At)})
-		if m.Step == peer.StepRestart {
+		if m.Step == peer.StepRestart || m.Step == peer.StepContinued {
 			c.Epochs = append(c.Epochs, m.Epoch)
 		}
 	}

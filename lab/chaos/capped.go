@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +18,7 @@ const (
 // queue adds people who wait for the capped room in all trials: nobody leaves it.
 func (c *crowd) queue(ctx context.Context) error {
 	for i := range waiters {
-		p := &person{room: c.capped, name: fmt.Sprintf("%s-%d", waiterName, i+1), people: c.chaos.options.Peers}
+		p := &person{room: c.capped, name: fmt.Sprintf("%s-%d", waiterName, i+1), people: c.size(c.capped)}
 		if err := c.start(p); err != nil { //nolint:contextcheck // as in crowd.open
 			return err
 		}
@@ -27,7 +26,8 @@ func (c *crowd) queue(ctx context.Context) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if !waited(p.moments) {
-				return errors.New(p.name + " does not wait for the full room")
+				now := p.peer.Totals()
+				return fmt.Errorf("%s does not wait for the full room: joined %t, codes %v, %d sockets lost", p.name, now.Joined, now.Codes, now.SocketsLost)
 			}
 			return nil
 		})

@@ -154,6 +154,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		w.LogUnknown = err.Error()
 	}
 	w.Clients = c.crowd.clients(ctx, w)
+	if w.Spread != nil {
+		w.Spread.Crossing = c.crowd.crossing(ctx, w.Spread)
+	}
 	if w.Expect.Returns {
 		if err := c.sendPeople(ctx, w); err != nil {
 			return nil, err
@@ -167,19 +170,29 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w),
 		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()), Messages: w.letterStates(),
 	}
+	c.note(w, trial, settled)
+	return trial, nil
+}
+
+func (c *Chaos) note(w *World, trial *Trial, settled error) {
 	if w.Expect.Calm {
 		trial.Note = w.calmNote()
 	}
 	if w.Expect.Joins {
 		trial.Note = w.joinsNote()
 	}
+	if w.Spread != nil {
+		trial.Spread, trial.Note = w.Spread.Room, w.spreadNote()
+	}
 	if w.Expect.All { // the time from the first fault to the last move means nothing
 		trial.Clients, trial.Note = nil, c.crowd.gapsNote()
+	}
+	if w.Alone != nil {
+		trial.Note = strings.TrimSpace(trial.Note + " " + w.Alone.Error())
 	}
 	if settled != nil {
 		trial.Note = strings.TrimSpace(trial.Note + " not settled: " + settled.Error())
 	}
-	return trial, nil
 }
 
 // hurt does what the scenario does, waits, and undoes it. Newcomers come all the while, and some after it.
@@ -220,6 +233,11 @@ func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error 
 			return err
 		}
 	}
+	if s.spreads {
+		if err := c.crowd.spreadLarge(ctx); err != nil {
+			return err
+		}
+	}
 	if s.prepare != nil {
 		if err := s.prepare(ctx, c, n); err != nil {
 			return err
@@ -228,12 +246,14 @@ func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error 
 	if err := whole(); err != nil {
 		return err
 	}
+	w.Alone = c.awaitStandbys(ctx)
 	w.People = c.crowd.present()
 	w.Capped, w.Cap, w.Line = c.crowd.capped, len(w.People[c.crowd.capped]), c.crowd.line
 	if err := c.visit(ctx, w); err != nil {
 		return err
 	}
 	w.Before = c.look(ctx)
+	w.Spread = c.crowd.spreadRoom(w.Before)
 	w.Clients = nil
 	c.crowd.mark()
 	return nil
@@ -303,7 +323,7 @@ func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	return poll(ctx, c.options.patience.settle, func() error {
 		w.After = c.look(ctx)
 		w.Received = c.crowd.receipts(ctx, since)
-		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, receivesNow} {
+		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, OnePlace, receivesNow} {
 			if v := check(w); v.Outcome != Kept {
 				return fmt.Errorf("%s: %s", v.Name, v.first())
 			}

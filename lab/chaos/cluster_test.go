@@ -83,6 +83,21 @@ func TestShortRuns(t *testing.T) {
 	})
 }
 
+// TestARoomOnThreeNodes loses one of them.
+func TestARoomOnThreeNodes(t *testing.T) {
+	for i, scenario := range []Name{BranchKill, OwnerKill} {
+		t.Run(string(scenario), func(t *testing.T) {
+			cluster, store := startCluster(t, devcluster.Options{})
+			o := shortRun(scenario, cluster, store)
+			o.Seed, o.Large = 20+uint64(i), leastSpread
+			r := runIn(t, t.Context(), o)
+			if !r.Kept || len(r.Trials) != 1 || r.Spread == nil || r.Spread.Streams.Count == 0 || r.Spread.Missing > 0 {
+				t.Errorf("kept %t, gaps of the room on several nodes: %+v", r.Kept, r.Spread)
+			}
+		})
+	}
+}
+
 // progress hears each line.
 type progress func(line string)
 

@@ -39,6 +39,8 @@ type person struct {
 	room, name string
 	camera     bool
 	people     int // in the room
+	speakers   int // of them, if not all
+	listens    bool
 	messenger  *messenger
 	peer       *peer.Peer
 	leave      context.CancelFunc
@@ -59,7 +61,7 @@ func newCrowd(c *Chaos) *crowd {
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	nodes := mediaNodes(status)
 	video := peer.VideoLight
-	if c.chaos.options.Cameras >= 0 {
+	if c.chaos.options.Cameras >= 0 || c.chaos.options.spreads() {
 		video = peer.VideoSparse
 	}
 	var err error
@@ -79,6 +81,26 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 		return err
 	}
 	return c.queue(ctx)
+}
+
+// voices is from how many others a person gets sound.
+func (p *person) voices() int {
+	switch {
+	case p.speakers == 0:
+		return p.people - 1
+	case p.listens:
+		return p.speakers
+	default:
+		return p.speakers - 1
+	}
+}
+
+// cameras is how many people of a person's room have a camera on.
+func (c *crowd) cameras(p *person) int {
+	if p.speakers > 0 {
+		return p.speakers
+	}
+	return c.chaos.options.cameras(p.people)
 }
 
 func mediaNodes(status devcluster.Status) []ring.NodeID {
@@ -130,15 +152,15 @@ func (c *crowd) start(p *person) error {
 	if err != nil {
 		return err
 	}
-	others := p.people - 1
+	others := p.voices()
 	var messages *peer.Messages
 	if p.messenger != nil {
 		messages = p.messenger.messages
 	}
 	p.peer, err = peer.New(peer.Options{
 		Messages: messages,
-		URL:      c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera, Wait: holds > 0,
-		AudioSlots: min(others, audioSlots), VideoSlots: max(1, min(others, videoSlots, c.chaos.options.cameras(p.people))),
+		URL:      c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera, Wait: holds > 0, ListenOnly: p.listens, CountOthers: p.speakers > 0,
+		AudioSlots: min(others, audioSlots), VideoSlots: max(1, min(others, videoSlots, c.cameras(p))),
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -226,6 +248,9 @@ func roomOn(nodes []ring.NodeID, node ring.NodeID, prefix string) string {
 	return name
 }
 
+// short is the name without the room's.
+func (p *person) short() string { return strings.TrimPrefix(p.name, p.room+"-") }
+
 func (p *person) observe(m peer.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,13 +292,14 @@ func (c *crowd) missingMoves(w *World) string {
 		epochs[h.Room] = h.Epoch
 	}
 	for _, p := range c.people {
-		if !w.struckRoom(p.room) {
+		if !w.struckClient(Client{Name: p.short(), Room: p.room}) {
 			continue
 		}
 		p.mu.Lock()
 		back := false
 		for _, m := range p.moments {
-			back = back || (m.Step == peer.StepFirst && m.Epoch > epochs[p.room])
+			// The epoch may be told after the first packet of a standby.
+			back = back || (m.Step == peer.StepFirst && (m.Epoch > epochs[p.room] || (m.Hop > 0 || w.Spread.is(p.room)) && m.At.After(w.first())))
 		}
 		p.mu.Unlock()
 		if !back {
@@ -290,7 +316,7 @@ func (c *crowd) missingMoves(w *World) string {
 
 // streams is how many streams a person surely gets again; if not everybody has a slot, one audio stream.
 func (c *crowd) streams(p *person) int {
-	sounds, cameras := p.people-1, c.chaos.options.cameras(p.people)
+	sounds, cameras := p.voices(), c.cameras(p)
 	if sounds > audioSlots {
 		sounds = 1
 	}
@@ -303,10 +329,10 @@ func (c *crowd) streams(p *person) int {
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {
-		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: c.streams(p), FewSlots: p.people-1 > audioSlots}
+		client := Client{Name: p.short(), Room: p.room, Streams: c.streams(p), FewSlots: p.voices() > audioSlots}
 		p.mu.Lock()
 		for _, m := range p.moments {
-			if m.Step == peer.StepRestart {
+			if m.Step == peer.StepRestart || m.Step == peer.StepContinued {
 				client.Epochs = append(client.Epochs, m.Epoch)
 			}
 		}
@@ -315,6 +341,9 @@ func (c *crowd) clients(ctx context.Context, w *World) []Client {
 			client.Refused = p.refused.Error()
 		}
 		p.mu.Unlock()
+		if w.Spread.is(p.room) {
+			c.account(w, p, &client)
+		}
 		all = append(all, client)
 	}
 	for _, b := range c.browsers {

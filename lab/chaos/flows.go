@@ -20,15 +20,19 @@ type flow struct {
 func (c *crowd) flows() []flow {
 	byRoom, onCamera := make(map[string]map[wire.PeerID]*person), make(map[string]map[wire.PeerID]*person)
 	shown := make(map[*person]map[peer.StreamID]peer.Stream)
+	sounds := make(map[string]map[wire.PeerID]*person)
 	for i, p := range c.people {
 		var id wire.PeerID
 		if id, shown[p] = p.peer.Shown(); id == "" {
 			id = wire.PeerID(fmt.Sprintf("nobody yet %d", i))
 		}
 		if byRoom[p.room] == nil {
-			byRoom[p.room], onCamera[p.room] = make(map[wire.PeerID]*person), make(map[wire.PeerID]*person)
+			byRoom[p.room], onCamera[p.room], sounds[p.room] = make(map[wire.PeerID]*person), make(map[wire.PeerID]*person), make(map[wire.PeerID]*person)
 		}
 		byRoom[p.room][id] = p
+		if !p.listens {
+			sounds[p.room][id] = p
+		}
 		if p.camera {
 			onCamera[p.room][id] = p
 		}
@@ -36,7 +40,7 @@ func (c *crowd) flows() []flow {
 	var all []flow
 	for room, people := range byRoom {
 		for own, receiver := range people {
-			all = append(all, receiver.flows(own, people, wire.SourceMicrophone, audioSlots, shown[receiver])...)
+			all = append(all, receiver.flows(own, sounds[room], wire.SourceMicrophone, audioSlots, shown[receiver])...)
 			all = append(all, receiver.flows(own, onCamera[room], wire.SourceCamera, videoSlots, shown[receiver])...)
 		}
 	}
@@ -56,7 +60,7 @@ func (p *person) flows(own wire.PeerID, from map[wire.PeerID]*person, source wir
 			all = append(all, flow{of(sender.name), stream.Last, stream.ShownSince})
 		}
 	}
-	if few := p.people-1 > slots && source == wire.SourceMicrophone; !few && len(all) < senders {
+	if few := p.voices() > slots && source == wire.SourceMicrophone; !few && len(all) < senders {
 		for id, sender := range from {
 			id := peer.StreamID{Peer: id, Source: source}
 			if _, is := shown[id]; !is && id.Peer != own {

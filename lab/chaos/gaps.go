@@ -15,6 +15,7 @@ type Gaps struct {
 	Clients measure.Distribution `json:"clientsMs"` // of each client's last stream
 	Missing int                  `json:"missing"`   // streams that never came back
 	Moves   int                  `json:"moves"`     // of clients
+	Silent  int                  `json:"silent"`    // of them by a standby, without an offer
 	Phases  []Phase              `json:"phases"`
 }
 
@@ -67,6 +68,9 @@ func gapsOf(clients []ClientGap) *Gaps {
 	back := slices.DeleteFunc(slices.Clone(clients), func(c ClientGap) bool { return len(c.GapsMs) == 0 })
 	for _, c := range clients {
 		g.Missing += c.Missing
+		if c.Silent {
+			g.Silent++
+		}
 	}
 	for _, name := range phases() {
 		sum := 0.0

@@ -51,7 +51,7 @@ func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 	for i, home := range c.chaos.options.homes(nodes) {
 		room := roomOn(nodes, home, fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1))
-		if i == 1 {
+		if i == 1 && !c.chaos.options.spreads() {
 			c.capped = room
 		}
 		if err := c.open(ctx, room, c.chaos.options.Peers); err != nil {
@@ -62,6 +62,10 @@ func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 		return nil
 	}
 	c.large = roomOn(nodes, nodes[0], c.chaos.prefix()+"large")
+	if c.chaos.options.spreads() {
+		c.capped = c.large
+		return c.openSpread(ctx)
+	}
 	return c.open(ctx, c.large, c.chaos.options.Large)
 }
 

@@ -33,6 +33,7 @@ type Options struct {
 	Cut      time.Duration // least length of a cut; 0 = until its rooms have moved
 	Faults   []Name        // what a soak draws; empty: all that it can
 	Seed     uint64        // of the victims and the rooms' names
+	Standby  bool          // media nodes stand by for each other: a trial begins when one does for everybody
 
 	Cluster  *devcluster.Client
 	Pins     Pins      // nil: verdicts that need the store are unchecked
@@ -47,9 +48,9 @@ type Options struct {
 const (
 	maxTrials   = 1000
 	maxRooms    = 200
-	maxPeers    = 1000 // what a media node takes by default
+	maxPeers    = 3000 // a media node takes --room-people
 	maxCameras  = 12   // shown at once
-	maxPeople   = 1200
+	maxPeople   = 3200
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
 	maxPercent  = 50
@@ -81,9 +82,14 @@ func (o Options) Validate() error {
 	fault(o.Rooms*o.Peers+o.Large > maxPeople, "--rooms %d of --peers %d and --large %d are more than %d people", o.Rooms, o.Peers, o.Large, maxPeople)
 	fault(o.Large != 0 && (o.Large <= o.Peers || o.Large > maxPeers), "--large %d: give 0, or more than --peers %d and at most %d", o.Large, o.Peers, maxPeers)
 	fault(o.Large != 0 && o.Scenario == Crowd, "--large %d: a crowd has rooms of one size", o.Large)
+	fault(o.spreads() && o.Large < leastSpread, "--large %d: %s spreads a room of %d or more", o.Large, o.Scenario, leastSpread)
 	fault(o.Large != 0 && o.Browsers > 0, "--large %d: give --browsers 0 with it", o.Large)
 	fault(o.Cameras < -1 || o.Cameras > maxCameras, "--cameras %d: give 0 to %d, or -1 for everybody", o.Cameras, maxCameras)
-	fault(o.Cameras == -1 && max(o.Peers, o.Large) > maxCameras+1, "rooms of %d need --cameras 0 to %d", max(o.Peers, o.Large), maxCameras)
+	all := o.Peers // have cameras
+	if !o.spreads() {
+		all = max(o.Peers, o.Large)
+	}
+	fault(o.Cameras == -1 && all > maxCameras+1, "rooms of %d need --cameras 0 to %d", all, maxCameras)
 	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
 	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
 	for _, name := range o.Faults {
@@ -96,6 +102,12 @@ func (o Options) Validate() error {
 	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)
 	fault(o.Cut < 0 || o.Cut > maxCut, "--cut %s: give 0 to %s", o.Cut, maxCut)
 	return errors.Join(faults...)
+}
+
+// spreads reports whether the large room is to be on several nodes.
+func (o Options) spreads() bool {
+	s, _ := find(o.Scenario)
+	return s.spreads
 }
 
 func join(names []Name) string {
@@ -149,7 +161,7 @@ func (o Options) suits(status devcluster.Status) error {
 }
 
 func (o Options) parameters() Parameters {
-	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Large: o.Large, Cameras: o.Cameras, Browsers: o.Browsers, Seed: o.Seed, CutSeconds: o.Cut.Seconds()}
+	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Large: o.Large, Cameras: o.Cameras, Browsers: o.Browsers, Seed: o.Seed, Standby: o.Standby, CutSeconds: o.Cut.Seconds()}
 	if o.Scenario == Soak || o.Scenario == Calm {
 		p.Trials, p.SoakMinutes = 0, o.Soak.Minutes()
 	}

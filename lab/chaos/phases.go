@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -28,6 +29,7 @@ type ClientGap struct {
 	Browser bool                  `json:"browser"`
 	GapsMs  []float64             `json:"gapsMs"`            // from the fault to each stream's first packet or frame on the new node
 	Missing int                   `json:"missing,omitempty"` // streams that never came back
+	Silent  bool                  `json:"silent,omitempty"`  // by a standby, without an offer
 	Phases  map[peer.Step]float64 `json:"phasesMs"`          // of the first stream's gap
 }
 
@@ -48,23 +50,35 @@ func measureGaps(w *World) []ClientGap {
 	}
 	var all []ClientGap
 	for _, client := range w.Clients {
-		fault, struck := w.faultOf(client.Room)
+		fault, struck := w.faultOf(client)
 		if !struck {
 			continue
 		}
-		down := w.firstLogged(fault.At, "node down", func(e Entry) bool { return e.Node == fault.Node })
+		ofNode := func(e Entry) bool { return e.Node == fault.Node }
+		down := w.firstLogged(fault.At, "node down", ofNode)
+		if silent := w.firstLogged(fault.At, "node silent: rooms go on at their standbys", ofNode); !silent.IsZero() {
+			down = silent
+		}
 		claimed := w.firstLogged(fault.At, "room re-homed", func(e Entry) bool { return e.Room == client.Room })
 		all = append(all, gapOf(client, fault.At, down, claimed))
 	}
 	return all
 }
 
-func (w *World) faultOf(room string) (Fault, bool) {
-	for _, h := range w.Before.holders(room) {
-		for _, f := range w.Faults {
-			if f.Role == devcluster.RoleSFU && f.Node == h.Node {
-				return f, true
-			}
+func (c Client) took(step peer.Step, since time.Time) bool {
+	return slices.ContainsFunc(c.Moments, func(m peer.Moment) bool { return m.Step == step && !m.At.Before(since) })
+}
+
+func (w *World) faultOf(client Client) (Fault, bool) {
+	var nodes []string
+	if w.Spread.is(client.Room) {
+		nodes = []string{w.Spread.At[client.Name]}
+	} else {
+		nodes = nodesOf(w.Before.holders(client.Room))
+	}
+	for _, f := range w.Faults {
+		if f.Role == devcluster.RoleSFU && slices.Contains(nodes, f.Node) {
+			return f, true
 		}
 	}
 	return Fault{}, false
@@ -92,6 +106,7 @@ func gapOf(client Client, fault, down, claimed time.Time) ClientGap {
 			reached[m.Step] = m.At
 		}
 	}
+	g.Silent = client.took(peer.StepContinued, fault) && !client.took(peer.StepOffer, fault)
 	g.Missing = max(client.Streams-len(g.GapsMs), 0)
 	if reached[peer.StepFirst].IsZero() {
 		return g

@@ -56,6 +56,30 @@ func TestWhereTheTimeGoes(t *testing.T) {
 	}
 }
 
+// TestWhoIsMovedByAStandby makes no offer, and is told of the new node after its media has come from there.
+func TestWhoIsMovedByAStandby(t *testing.T) {
+	moments := []peer.Moment{
+		{Step: peer.StepOffer, At: struckAt.Add(-time.Minute)},
+		{Step: peer.StepICE, At: after(30), Hop: 1},
+		{Step: peer.StepFirst, At: after(40), Hop: 1, Stream: peer.StreamID{Peer: "art", Source: "camera"}},
+		{Step: peer.StepContinued, At: after(50)},
+	}
+	w := killed()
+	w.Clients[0].Moments = moments
+	g := measureGaps(w)[0]
+	if want := map[peer.Step]float64{"ice": 30, "first": 10}; !g.Silent || !maps.Equal(g.Phases, want) || gapsOf([]ClientGap{g}).Silent != 1 {
+		t.Errorf("%+v, want a silent move with the phases %v", g, want)
+	}
+	w.Clients[0].Moments = append(moments, peer.Moment{Step: peer.StepOffer, At: after(3000)}) // nothing came
+	if g := measureGaps(w)[0]; g.Silent {
+		t.Error("who made an offer counts as moved by a standby")
+	}
+	w.Clients[0].Moments = moments[:3] // the same node, by another address
+	if g := measureGaps(w)[0]; g.Silent {
+		t.Error("who was told of no other node counts as moved by a standby")
+	}
+}
+
 func FuzzParseLog(f *testing.F) {
 	f.Add(`{"time":"2026-11-21T12:00:00.010Z","msg":"node down","node":"sfu-1"}` + "\n{")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -26,12 +26,14 @@ type Report struct {
 	Failure        string     `json:"failure,omitempty"` // what ended the run
 	Kept           bool       `json:"kept"`              // every verdict of every trial, of at least one
 	Verdicts       []Summary  `json:"verdicts"`
-	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil without moves
+	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil without moves. Not of the room on several nodes
+	Spread         *Gaps      `json:"spread,omitempty"`    // the same of those people of the room on several nodes who were at the hurt one
 	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first shown frame
 	Tallies        []Tally    `json:"tallies"`
 	Sizes          []SizeGaps `json:"sizes,omitempty"` // of rooms of more than one size
 	Trials         []*Trial   `json:"trials"`
-	Evidence       []Evidence `json:"-"` // kept with the logs
+	Without        *Report    `json:"without,omitempty"` // the same run without standbys
+	Evidence       []Evidence `json:"-"`                 // kept with the logs
 }
 
 // Parameters are what the run was asked for.
@@ -44,6 +46,7 @@ type Parameters struct {
 	Cameras     int     `json:"cameras"` // on in each room; -1 = all
 	Browsers    int     `json:"browsers"`
 	Seed        uint64  `json:"seed"`
+	Standby     bool    `json:"standby,omitempty"`
 	CutSeconds  float64 `json:"cutSeconds,omitempty"`
 }
 
@@ -64,6 +67,7 @@ type Trial struct {
 	Faults   []Fault     `json:"faults"`
 	Verdicts []Verdict   `json:"verdicts"`
 	Clients  []ClientGap `json:"clients,omitempty"` // of the rooms that had to move
+	Spread   string      `json:"spread,omitempty"`  // the room on several nodes
 	Note     string      `json:"note,omitempty"`
 
 	Messages map[string]int `json:"messages"` // by final state
@@ -85,6 +89,9 @@ func (t *Trial) line() string {
 	parts := []string{fmt.Sprintf("trial %d: %s", t.Number, strings.Join(faults, ", "))}
 	if g := gapsOf(t.Clients); g != nil && g.Streams.Count > 0 {
 		parts = append(parts, fmt.Sprintf("%d streams back, p50 %.0f ms, max %.0f ms", g.Streams.Count, g.Streams.P50, g.Streams.Max))
+		if g.Silent > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d people moved by a standby", g.Silent, g.Moves))
+		}
 	}
 	if t.HealthyPausesMs > 0 {
 		parts = append(parts, fmt.Sprintf("elsewhere no pause over %.0f ms", t.HealthyPausesMs))
@@ -128,15 +135,19 @@ func (r *Report) finish(now time.Time) {
 			}
 		}
 	}
-	var packets, frames []ClientGap
+	var packets, spread, frames []ClientGap
 	for _, t := range r.Trials {
 		for _, c := range t.Clients {
-			if c.Browser {
+			switch {
+			case c.Browser:
 				frames = append(frames, c)
-			} else {
+			case t.Spread != "" && c.Room == t.Spread:
+				spread = append(spread, c)
+			default:
 				packets = append(packets, c)
 			}
 		}
 	}
+	r.Spread = gapsOf(spread)
 	r.Packets, r.Frames, r.Tallies, r.Sizes = gapsOf(packets), gapsOf(frames), tallies(r.Trials), sizes(r.Trials)
 }

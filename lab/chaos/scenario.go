@@ -36,6 +36,10 @@ const (
 	Loss              Name = "loss"
 	Delay             Name = "delay"
 	ControlBlockedOne Name = "control-blocked-one"
+	BranchKill        Name = "branch-kill"
+	OwnerKill         Name = "owner-kill"
+	BranchDrain       Name = "branch-drain"
+	OwnerDrain        Name = "owner-drain"
 	Calm              Name = "calm"
 	Soak              Name = "soak"
 )
@@ -54,6 +58,7 @@ type scenario struct {
 	cut      bool                                                        // --cut may lengthen it
 	soak     bool                                                        // a soak draws it
 	once     bool                                                        // one trial a run
+	spreads  bool                                                        // the large room is on three nodes, and some of it speak
 }
 
 // hosts reports whether it hurts cables: each node must be a host of its own.
@@ -71,7 +76,7 @@ const (
 )
 
 func scenarios() []scenario {
-	return slices.Concat(ofProcesses(), ofOutages(), ofCables(), []scenario{
+	return slices.Concat(ofProcesses(), ofOutages(), ofCables(), ofSpreadRooms(), []scenario{
 		{
 			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
 			expect: Expect{Stays: true, Calm: true}, once: true, strike: hurtNobody,

@@ -22,8 +22,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			t.Row("%s, %d of %d\t%s", s.Scenario, s.Kept, s.Trials, s.StreamsMs)
 		}
 	}
-	writeGaps(t, "the first packet, synthetic people", r.Packets)
-	writeGaps(t, "the first frame shown, Chromium", r.Frames)
+	r.writeGaps(t)
 	if len(r.Sizes) > 0 {
 		t.Row("\nrooms by size, ms after the fault\t%s", measure.Columns)
 		for _, s := range r.Sizes {
@@ -55,6 +54,25 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
+// writeGaps writes the gaps of the same run without standbys beside.
+func (r *Report) writeGaps(t measure.Table) {
+	before := r.Without
+	if before == nil {
+		before = &Report{}
+	}
+	for _, g := range []struct {
+		to            string
+		gaps, without *Gaps
+	}{
+		{"the first packet, people of the room on several nodes", r.Spread, before.Spread},
+		{"the first packet, synthetic people", r.Packets, before.Packets},
+		{"the first frame shown, Chromium", r.Frames, before.Frames},
+	} {
+		writeGaps(t, g.to+", without a standby", g.without)
+		writeGaps(t, g.to, g.gaps)
+	}
+}
+
 func writeGaps(t measure.Table, to string, g *Gaps) {
 	if g == nil {
 		return
@@ -64,5 +82,5 @@ func writeGaps(t measure.Table, to string, g *Gaps) {
 	for _, p := range g.Phases {
 		t.Row("  %s\t%s", p.Name, p.Ms)
 	}
-	t.Row("%d moves, %d streams did not come back", g.Moves, g.Missing)
+	t.Row("%d moves, %d by a standby, %d streams did not come back", g.Moves, g.Silent, g.Missing)
 }

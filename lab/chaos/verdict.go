@@ -85,6 +85,11 @@ func Judge(w *World) []Verdict {
 		{UnderCeiling, w.Expect.Moves},
 		{MediaGoesOn, w.Expect.Stays && !w.Expect.Calm || w.Expect.Smooth},
 		{BackInService, w.Expect.Returns},
+		{OnePlace, w.Spread != nil},
+		{OthersStay, w.Spread != nil},
+		{RostersEqual, w.Spread != nil},
+		{LayersCrossOnce, w.Spread != nil},
+		{FewKeyframes, w.Spread != nil},
 	} {
 		if c.touched {
 			verdicts = append(verdicts, c.judge(w))
@@ -201,6 +206,9 @@ func Surgical(w *World) Verdict {
 				v.broken("%s went from %s epoch %d to %s epoch %d", before.Room, before.Node, before.Epoch, after.Node, after.Epoch)
 				continue
 			}
+			if w.Spread.is(before.Room) { // the counts are of all its nodes
+				continue
+			}
 			if after.Lost() != before.Lost() {
 				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.Lost()-before.Lost())
 			}
@@ -218,7 +226,7 @@ func Surgical(w *World) Verdict {
 	switch {
 	case w.Before.NodesUnknown != "" || w.After.NodesUnknown != "":
 		return v.unchecked("%s%s", w.Before.NodesUnknown, w.After.NodesUnknown)
-	case healthy == 0:
+	case healthy == 0 && w.Spread == nil:
 		return v.unchecked("no room was on a healthy node")
 	}
 	return *v
@@ -331,7 +339,7 @@ func undisturbed(w *World, name, sentence string) Verdict {
 	}
 	for _, client := range w.Clients {
 		for _, m := range client.Moments {
-			if m.Step == peer.StepOffer && !w.struckRoom(client.Room) {
+			if m.Step == peer.StepOffer && !w.struckClient(client) {
 				v.broken("%s of %s made a new offer", client.Name, client.Room)
 			}
 		}

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,9 +143,35 @@ not a line of ours`), "signaling-1")
 	return w
 }
 
+// spreadWorld is one in which the room a was on three nodes, and its branch sfu-3 was killed.
+func spreadWorld() *World {
+	w := killed()
+	w.Faults[0].Node = "sfu-3"
+	room := held("a", "sfu-1", 10)
+	room.Peers = []devcluster.AdminPeer{{Peer: "p1", Identity: "ann"}, {Peer: "p2", Identity: "bob", Node: "sfu-2"}, {Peer: "p3", Identity: "cy", Node: "sfu-3"}}
+	there := look(room, held("b", "sfu-3", 20))
+	w.Before, w.Between, w.After = there, []Look{there}, look(room, held("b", "sfu-1", 21))
+	w.After.Held[0].Peers = slices.Clone(room.Peers)
+	w.After.Held[0].Peers[2].Node = "sfu-2"
+	w.People, w.Cap = map[string][]string{"a": {"ann", "bob", "cy"}, "b": {"ann"}}, 3
+	for _, l := range []Look{there, w.After} {
+		l.Rosters["a"] = Roster{current, []RosterPerson{{"ann"}, {"bob"}, {"cy"}}}
+	}
+	w.Spread = &Spread{
+		Room: "a", Owner: "sfu-1", Branches: []string{"sfu-2", "sfu-3"}, At: map[string]string{"ann": "sfu-1", "bob": "sfu-2", "cy": "sfu-3"},
+		Crossing: []Crossing{{From: "sfu-1", To: "sfu-2", Crossed: 100, Sent: 100, Layers: 2, Most: 2, People: 2}},
+	}
+	w.Clients = []Client{
+		{Name: "ann", Room: "a", Others: 2, LongestGap: time.Second, LocalGap: 60 * time.Millisecond, KeyframesAsked: 3},
+		{Name: "bob", Room: "a", Others: 2, LongestGap: time.Second},
+		{Name: "cy", Room: "a", Others: 2, Epochs: []uint64{10}, Moments: []peer.Moment{{Step: peer.StepOffer, At: healedAt}}},
+	}
+	return w
+}
+
 func TestAWorldThatKeptItsPromises(t *testing.T) {
 	for name, w := range map[string]*World{
-		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "entered": entered(), "forgotten": forgotten(), "calm": calmWorld(),
+		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "entered": entered(), "forgotten": forgotten(), "calm": calmWorld(), "spread": spreadWorld(),
 	} {
 		for _, v := range Judge(w) {
 			if v.Outcome != Kept {
@@ -210,6 +237,22 @@ func brokenWorlds() []brokenWorld {
 				w.Between[i].Loads = nil
 			}
 		}, Unchecked},
+		{"somebody is at two nodes", OnePlace, spreadWorld, func(w *World) {
+			w.After.Held[0].Peers = append(w.After.Held[0].Peers, devcluster.AdminPeer{Identity: "cy", Node: "sfu-3"})
+		}, Broken},
+		{"somebody is nowhere", OnePlace, spreadWorld, func(w *World) { w.After.Held[0].Peers = w.After.Held[0].Peers[:2] }, Broken},
+		{"the room on several nodes is empty", OnePlace, spreadWorld, func(w *World) { w.People = nil }, Unchecked},
+		{"somebody at an unhurt node offered", OthersStay, spreadWorld, func(w *World) { w.Clients[1].Moments = w.Clients[2].Moments }, Broken},
+		{"no sound at an unhurt node", OthersStay, spreadWorld, func(w *World) { w.Clients[0].LocalGap = longestPause + 1 }, Broken},
+		{"nobody was at an unhurt node", OthersStay, spreadWorld, func(w *World) { w.Clients = w.Clients[2:] }, Unchecked},
+		{"a roster lacks somebody", RostersEqual, spreadWorld, func(w *World) { w.Clients[2].Others = 1 }, Broken},
+		{"no client was asked", RostersEqual, spreadWorld, func(w *World) { w.Clients = nil }, Unchecked},
+		{"all crosses twice", LayersCrossOnce, spreadWorld, func(w *World) { w.Spread.Crossing[0].Crossed *= 2 }, Broken},
+		{"more layers cross than there are", LayersCrossOnce, spreadWorld, func(w *World) { w.Spread.Crossing[0].Layers++ }, Broken},
+		{"nothing crosses", LayersCrossOnce, spreadWorld, func(w *World) { w.Spread.Crossing[0].Crossed = 0 }, Broken},
+		{"no link was there", LayersCrossOnce, spreadWorld, func(w *World) { w.Spread.Crossing = nil }, Unchecked},
+		{"a publisher is asked too often", FewKeyframes, spreadWorld, func(w *World) { w.Clients[0].KeyframesAsked = mostAsked + 1 }, Broken},
+		{"no publisher was asked", FewKeyframes, spreadWorld, func(w *World) { w.Clients = nil }, Unchecked},
 		{"somebody gets nothing", EverybodyReceives, killed, func(w *World) { w.Received[0].Fresh = false }, Broken},
 		{"somebody got nothing until the fault was mended", EverybodyReceives, killed, func(w *World) { w.Lacking = "ada" }, Broken},
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},

@@ -72,6 +72,7 @@
     }
     if (!globalThis.call || globalThis.call === call) return;
     call = globalThis.call;
+    call.addEventListener('continued', ({ detail }) => note('continued', detail.epoch));
     call.addEventListener('migration', ({ detail }) => detail.phase === 'started' && note('restart', detail.epoch));
   }, 50);
 

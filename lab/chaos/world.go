@@ -35,13 +35,17 @@ type World struct {
 	LateLetters []string // repeated, or after a successor
 
 	Newcomers []Newcomer // who came during the fault
-	Ghosts    []string   // who lost their signaling node and stayed away
-	Haunting  []string   // those of them who are online in the end
+	Alone     error      // who had no standby before the fault; nil: everybody had one, or nobody was to
+
+	Ghosts   []string // who lost their signaling node and stayed away
+	Haunting []string // those of them who are online in the end
 
 	Watched time.Time // when the watch ended
 
-	Lasts time.Duration // least length of the fault, whatever has moved
-	Late  Look          // after people were sent to the nodes that were cut off
+	Lasts  time.Duration // least length of the fault, whatever has moved
+	Spread *Spread       // the room on several nodes; nil without one
+
+	Late Look // after people were sent to the nodes that were cut off
 }
 
 // Expect is what a scenario does to rooms.
@@ -95,6 +99,12 @@ type Client struct {
 	// Streams counts those to come back. With FewSlots not everybody is heard at once: one audio stream counts.
 	Streams  int
 	FewSlots bool
+
+	// Of rooms on several nodes.
+	LongestGap     time.Duration // of sound of people at unhurt nodes
+	LocalGap       time.Duration // of those of them at the client's own node
+	KeyframesAsked int           // for one layer within a second, at most
+	Others         int           // in the roster that the client was told
 }
 
 // logged returns the entries of one message since the fault.
@@ -128,6 +138,14 @@ func (w *World) struckRoom(room string) bool {
 	}
 	struck := w.struckSFU()
 	return slices.ContainsFunc(w.Before.holders(room), func(h Held) bool { return slices.Contains(struck, h.Node) })
+}
+
+// struckClient reports whether a client was at a node that was hurt.
+func (w *World) struckClient(c Client) bool {
+	if w.Spread.is(c.Room) && !w.Expect.Stays {
+		return slices.Contains(w.struckSFU(), w.Spread.At[c.Name])
+	}
+	return w.struckRoom(c.Room)
 }
 
 func (w *World) rooms() []string {

@@ -96,12 +96,42 @@ type AdminRoom struct {
 	PacketsLate         uint64      `json:"packetsLate"`
 	EgressBitsPerSecond uint64      `json:"egressBitsPerSecond"` // measured
 	Peers               []AdminPeer `json:"peers"`
+	// Of a room with branches; the owner is first.
+	Members []AdminMember `json:"members"`
+	Standby AdminStandby  `json:"standby"` // zero: there is none
+}
+
+// AdminStandby can go on with so many of a room's connections.
+type AdminStandby struct {
+	Node        string `json:"node"`
+	Connections int    `json:"connections"`
+}
+
+// AdminMember is a node that carries some of a room's people.
+type AdminMember struct {
+	Node   string     `json:"node"`
+	People uint32     `json:"people"`
+	Link   *AdminLink `json:"link"` // nil: the owner
+}
+
+// AdminLink joins a branch to the owner of its room.
+type AdminLink struct {
+	Up       bool             `json:"up"`
+	Sent     AdminLinkFigures `json:"sent"` // by the owner
+	Received AdminLinkFigures `json:"received"`
+}
+
+// AdminLinkFigures are of one direction. Packets count since the link began.
+type AdminLinkFigures struct {
+	Packets uint64 `json:"packets"`
+	Layers  uint32 `json:"layers"` // that cross now
 }
 
 // AdminPeer is a peer of an AdminRoom.
 type AdminPeer struct {
 	Peer      string `json:"peer"`
 	Identity  string `json:"identity"`
+	Node      string `json:"node"` // a branch; empty: the owner
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
@@ -148,5 +178,16 @@ func (c *Client) MoveRoomAt(ctx context.Context, base, room, node string) error 
 	}
 	address := strings.TrimSuffix(base, "/") + "/api/v1/rooms/" + url.PathEscape(room) + "/move"
 	_, err = fetch(ctx, c.http, http.MethodPost, address, token, map[string]string{"node": node})
+	return err
+}
+
+// SpreadRoomAt has one more media node carry some of a room's people.
+func (c *Client) SpreadRoomAt(ctx context.Context, base, room string) error {
+	token, err := c.Access().adminToken()
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSuffix(base, "/") + "/api/v1/rooms/" + url.PathEscape(room) + "/spread"
+	_, err = fetch(ctx, c.http, http.MethodPost, address, token, map[string]string{})
 	return err
 }

@@ -102,6 +102,12 @@ func (o Options) args(state string) []string {
 	if o.People > 0 {
 		args = append(args, "--people", strconv.Itoa(o.People))
 	}
+	if o.RoomPeople > 0 {
+		args = append(args, "--room-people", strconv.Itoa(o.RoomPeople))
+	}
+	if o.Standby {
+		args = append(args, "--standby")
+	}
 	if o.Verbose {
 		args = append(args, "--verbose")
 	}

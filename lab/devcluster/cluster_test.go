@@ -145,6 +145,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testkit.Eventually(t, "the terminal to show that the frozen node died", func() bool { return strings.Contains(c.Output(), "sfu-3 died (") })
 	if err := c.Kill(ctx, "sfu-3", syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	aWrongKeyIsNotReady(t, c)
 	signalingComesBack(t, c)
 	topShows(t, c, "Holdfast  ", "0 rooms  0 people", "NODE ", "ROOM ", "  sfu-2 died (")
-	for _, said := range []string{"Holdfast starts 3 media nodes", c.URL(), "sfu-2 was killed. Start it again:", " dev start sfu-2\n", "  sfu-4 is up\n"} {
+	for _, said := range []string{"Holdfast starts 3 media nodes", c.URL(), "sfu-2 was killed. Start it again:", " dev start sfu-2\n", "  sfu-4 is up\n", "  sfu-3 is back: it was frozen or cut off, not dead\n"} {
 		testkit.Eventually(t, "the terminal to show: "+said, func() bool { return strings.Contains(c.Output(), said) })
 	}
 	if out := c.Output(); strings.Contains(out, "WARN") || strings.Contains(out, "INFO") {

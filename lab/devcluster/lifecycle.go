@@ -277,6 +277,12 @@ func (s *Supervisor) environment(role Role) []string {
 		"HOLDFAST_API_KEYS=" + s.secrets.access.Key + ":" + s.secrets.access.Secret,
 		"HOLDFAST_STORE=" + store,
 	}
+	if role == RoleSFU && s.options.RoomPeople > 0 {
+		env = append(env, fmt.Sprintf("HOLDFAST_ROOM_PEOPLE=%d", s.options.RoomPeople))
+	}
+	if role == RoleSFU && s.options.Standby {
+		env = append(env, "HOLDFAST_STANDBY=true")
+	}
 	if role == RoleSignaling && loopbackPage(s.options.Listen) {
 		env = append(env, child.SupervisorEnv+"="+s.control, child.SupervisorTokenEnv+"="+s.secrets.control)
 	}

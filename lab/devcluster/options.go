@@ -14,16 +14,18 @@ const DefaultListen = "127.0.0.1:7880"
 
 // Options configure a cluster.
 type Options struct {
-	SFU       int      // default 3, the fewest that show a ring
-	Signaling int      // default 2, so that one may die
-	Redis     string   // URL (docs/STORE.md); empty: the embedded store
-	Sentinels int      // real ones, which lead nodes to the embedded store; 0: none
-	Listen    string   // host:port of the page; empty: DefaultListen or a free port
-	Origins   []string // more host patterns whose pages may use the cluster
-	MediaHost string   // IP address for media; empty: loopback
-	TURN      bool     // signaling nodes relay media
-	People    int      // drawn ones in DemoRoom; 0: none
-	State     string   // state file; empty: in the user's runtime directory
+	SFU        int      // default 3, the fewest that show a ring
+	Signaling  int      // default 2, so that one may die
+	Redis      string   // URL (docs/STORE.md); empty: the embedded store
+	Sentinels  int      // real ones, which lead nodes to the embedded store; 0: none
+	Listen     string   // host:port of the page; empty: DefaultListen or a free port
+	Origins    []string // more host patterns whose pages may use the cluster
+	MediaHost  string   // IP address for media; empty: loopback
+	TURN       bool     // signaling nodes relay media
+	People     int      // drawn ones in DemoRoom; 0: none
+	RoomPeople int      // how many a room may have; 0: what media nodes take by default
+	Standby    bool     // media nodes stand by for each other
+	State      string   // state file; empty: in the user's runtime directory
 
 	// NodeEnv is environment (KEY=VALUE) of a node's first run, by name.
 	NodeEnv map[string][]string
@@ -73,6 +75,9 @@ func (o Options) Validate() error {
 	}
 	if o.People < 0 || o.People > MaxPeople {
 		faults = append(faults, fmt.Errorf("--people %d: give 1 to %d", o.People, MaxPeople))
+	}
+	if o.RoomPeople < 0 {
+		faults = append(faults, fmt.Errorf("--room-people %d: give how many people a room may have", o.RoomPeople))
 	}
 	if o.MediaHost != "" && net.ParseIP(o.MediaHost) == nil {
 		faults = append(faults, fmt.Errorf("--media-host %q: give an IP address of this machine", o.MediaHost))

@@ -2,6 +2,7 @@ package devcluster
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,13 +66,51 @@ func TestALogbookKeepsWholeLines(t *testing.T) {
 }
 
 func TestValidateListsEveryFault(t *testing.T) {
-	err := Options{SFU: 0, Signaling: 33, Redis: "x", Listen: "y", MediaHost: "example", NodeEnv: map[string][]string{"n": {"z"}}}.Validate()
-	for _, want := range []string{"--sfu", "--signaling", "--redis", "--listen", "--media-host", "--node-env"} {
+	err := Options{SFU: 0, Signaling: 33, Redis: "x", Listen: "y", MediaHost: "example", RoomPeople: -1, NodeEnv: map[string][]string{"n": {"z"}}}.Validate()
+	for _, want := range []string{"--sfu", "--signaling", "--redis", "--listen", "--media-host", "--room-people", "--node-env"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the faults do not mention %s: %v", want, err)
 		}
 	}
 	if err := Defaults().Validate(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+// TestEveryRunOfAMediaNodeTakesLargeRooms, also one after a kill, which has no NodeEnv.
+func TestEveryRunOfAMediaNodeTakesLargeRooms(t *testing.T) {
+	o := Defaults()
+	if args := strings.Join(o.args("state"), " "); strings.Contains(args, "--room-people") {
+		t.Errorf("without a number: %s", args)
+	}
+	o.RoomPeople = 3000
+	if args := strings.Join(o.args("state"), " "); !strings.Contains(args, "--room-people 3000") {
+		t.Errorf("the supervisor is started with %s", args)
+	}
+	s := New(o)
+	if env := s.environment(RoleSFU); !slices.Contains(env, "HOLDFAST_ROOM_PEOPLE=3000") {
+		t.Errorf("a media node is started with %d variables, not with the number", len(env))
+	}
+	if env := s.environment(RoleSignaling); slices.Contains(env, "HOLDFAST_ROOM_PEOPLE=3000") {
+		t.Error("a signaling node is told")
+	}
+}
+
+// TestEveryRunOfAMediaNodeStandsBy, also one after a kill.
+func TestEveryRunOfAMediaNodeStandsBy(t *testing.T) {
+	const variable = "HOLDFAST_STANDBY=true"
+	for _, wanted := range []bool{false, true} {
+		o := Defaults()
+		o.Standby = wanted
+		if told := slices.Contains(o.args("state"), "--standby"); told != wanted {
+			t.Errorf("wanted %v, and the supervisor is told %v", wanted, told)
+		}
+		s := New(o)
+		if told := slices.Contains(s.environment(RoleSFU), variable); told != wanted {
+			t.Errorf("wanted %v, and a media node is told %v", wanted, told)
+		}
+		if slices.Contains(s.environment(RoleSignaling), variable) {
+			t.Error("a signaling node is told")
+		}
 	}
 }

@@ -221,9 +221,9 @@ func killedAtStep(t *testing.T, c *devcluster.Cluster, step string) {
 		return err
 	}
 	// One room after the other until the doomed node has placed one. The front gives each new socket to the next node:
-	// rooms of three alone would all be placed by the same one.
+	// rooms of three alone would all be placed by the same one. It tries a node that was away again only after a while.
 	var rooms []*people
-	for i := 0; i < 6 && ended() != nil; i++ {
+	for i, limit := 0, time.Now().Add(time.Minute); ended() != nil && time.Now().Before(limit); i++ {
 		rooms = append(rooms, gather(t, c, fmt.Sprintf("%s-%d", step, i), 2))
 		allReceive(t, time.Minute, rooms)
 	}

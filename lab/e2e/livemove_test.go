@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	_ "embed"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
 	"os"
 	"slices"
@@ -17,23 +15,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-//go:embed testdata/continuity.js
-var continuityScript string
-
 const (
 	movesInCI  = 3
 	stillFor   = 2 * time.Second // as long as a move takes
 	movedAfter = time.Minute
 )
-
-// continuity is what testdata/continuity.js tells.
-type continuity struct {
-	ShownMs, DecodedMs   float64 // longest time between two pictures
-	ConcealedMs, BurstMs float64
-	States, Tiles        []string
-	Bare                 float64 // looks at which an element showed nothing
-	told                 time.Duration
-}
 
 // TestRoomMovesUnderACall moves a room with two Chromium and a Firefox back and forth while both nodes live: nobody's connection is
 // restarted, no tile changes, and the first connections end. Only with the tag long: three browsers take both cores for a minute.
@@ -154,35 +140,4 @@ func (p *participant) movesLive(t *testing.T, node string, epoch uint64) continu
 		t.Errorf("%s: a picture stood still for %.0f ms, sound was made up for %.0f ms", p.name, stood, seen.BurstMs)
 	}
 	return seen
-}
-
-func (p *participant) continuity(t *testing.T) continuity {
-	t.Helper()
-	var seen continuity
-	p.mustEval(t, "continuity.take()", &seen)
-	return seen
-}
-
-// distribution is p50, p95 and the maximum of each figure, in milliseconds.
-func distribution(all []continuity) string {
-	text := fmt.Sprintf("%d times;", len(all))
-	for _, figure := range []struct {
-		name string
-		of   func(continuity) float64
-	}{
-		{"between decoded pictures", func(c continuity) float64 { return c.DecodedMs }},
-		{"between shown pictures", func(c continuity) float64 { return c.ShownMs }},
-		{"told", func(c continuity) float64 { return float64(c.told.Milliseconds()) }},
-		{"burst of made-up sound", func(c continuity) float64 { return c.BurstMs }},
-		{"all made-up sound", func(c continuity) float64 { return c.ConcealedMs }},
-	} {
-		values := make([]float64, 0, len(all))
-		for _, c := range all {
-			values = append(values, figure.of(c))
-		}
-		slices.Sort(values)
-		at := func(share float64) float64 { return values[int(math.Ceil(share*float64(len(values))))-1] }
-		text += fmt.Sprintf(" %s %.0f/%.0f/%.0f", figure.name, at(0.5), at(0.95), values[len(values)-1])
-	}
-	return text
 }

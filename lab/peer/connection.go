@@ -36,7 +36,7 @@ type connection struct {
 	own     user
 	socket  *net.UDPConn
 	arrived func(arrival)
-	reached func(Step)
+	reached func(step Step, hop int)
 	payload func(audio bool, payload []byte)
 
 	microphone *sendStream // nil when listening only, as is camera
@@ -114,12 +114,12 @@ func (c *connection) offer(opts Options) *wire.Offer {
 }
 
 // answer starts to connect. It calls arrived for each packet of a slot and reached for each step, from its own goroutines.
-func (c *connection) answer(ctx context.Context, text string, arrived func(arrival), reached func(Step)) error {
+func (c *connection) answer(ctx context.Context, text string, arrived func(arrival), reached func(step Step, hop int)) error {
 	remote, err := readAnswer(text)
 	if err != nil || c.remote != nil {
 		return err
 	}
-	c.remote, c.arrived, c.reached = remote, arrived, reached
+	c.remote, c.arrived, c.reached, c.checks.pairs = remote, arrived, reached, remote.candidates
 	for ssrc, s := range remote.streams {
 		if s.repairs != 0 {
 			continue
@@ -205,7 +205,7 @@ func (c *connection) packet(b []byte, from netip.AddrPort, now time.Time) {
 	case b[1] >= 192 && b[1] < 224:
 		c.rtcp(b, now)
 	default:
-		c.rtp(b, now)
+		c.rtp(b, c.checks.hop(from), now)
 	}
 }
 

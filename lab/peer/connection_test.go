@@ -26,6 +26,8 @@ import (
 type node struct {
 	*transport.Writer
 
+	place *place
+	conn  *transport.Conn
 	codec portrait.Codec
 
 	mu      sync.Mutex // guards the fields below
@@ -58,8 +60,15 @@ func (n *node) Tick(time.Time)               {}
 func (n *node) StateChanged(transport.State) {}
 func (n *node) Moved()                       {}
 
-// dial answers a peer's offer with slots of the SSRCs 100 and 200, the latter repaired by 201.
-func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node {
+// place is where a media node listens.
+type place struct {
+	*transport.Transport
+
+	media *egress.Conn
+	at    netip.AddrPort
+}
+
+func listen(t *testing.T) *place {
 	t.Helper()
 	listening, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -70,33 +79,56 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 	ended := make(chan error, 1)
 	go func() { ended <- transports.Run(t.Context()) }()
 	t.Cleanup(func() { _ = listening.Close(); <-ended })
+	return &place{transports, media, listening.LocalAddr().(*net.UDPAddr).AddrPort()}
+}
+
+// node makes the other end of a connection of the place.
+func (p *place) node(codec portrait.Codec) *node {
+	return &node{place: p, codec: codec, packets: map[uint32][]uint16{}}
+}
+
+// has gives the node its connection.
+func (n *node) has(t *testing.T, conn *transport.Conn) {
+	t.Helper()
+	t.Cleanup(conn.Close)
+	n.conn, n.Writer = conn, conn.Writer(n.place.media.NewBatch(), true)
+}
+
+// dial answers a peer's offer with slots of the SSRCs 100 and 200, the latter repaired by 201.
+func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node {
+	t.Helper()
+	up := make(chan Step, 2)
+	n := listen(t).dial(t, opts, c, heard, func(s Step, _ int) { up <- s })
+	for range 2 { // ICE and DTLS, in any order: the callbacks are of two goroutines.
+		<-up
+	}
+	return n
+}
+
+// dial names standbys in the answer.
+func (p *place) dial(t *testing.T, opts Options, c *connection, heard func(arrival), reached func(Step, int), standby ...netip.AddrPort) *node {
+	t.Helper()
 	o, err := offer.Read(c.offer(opts).SDP, offer.Limits{SlotsPerPeer: 2, SDPBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	readsLayers(t, o, c)
-	n := &node{codec: opts.Stack.codec, packets: map[uint32][]uint16{}}
-	conn, err := transports.Open(transport.Config{
+	n := p.node(opts.Stack.codec)
+	conn, err := p.Open(transport.Config{
 		Handler: n, Owner: "peer", Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint),
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(conn.Close)
-	n.Writer = conn.Writer(media.NewBatch(), true)
+	n.has(t, conn)
 	known := conn.Credentials()
-	at := listening.LocalAddr().(*net.UDPAddr).AddrPort()
 	answer := o.Answer(&offer.Answer{
-		Ufrag: known.Ufrag, Password: known.Password, Fingerprint: known.Fingerprint, Setup: "active", Candidates: []netip.AddrPort{at},
+		Ufrag: known.Ufrag, Password: known.Password, Fingerprint: known.Fingerprint, Setup: "active", Candidates: []netip.AddrPort{p.at}, Standby: standby,
 		CanPublish: true, CanSubscribe: true, Slots: map[string]offer.Slot{"2": {SSRC: 100}, "3": {SSRC: 200, RTXSSRC: 201}},
 	})
-	up := make(chan Step, 2)
-	if err := c.answer(t.Context(), answer, heard, func(s Step) { up <- s }); err != nil {
+	if err := c.answer(t.Context(), answer, heard, reached); err != nil {
 		t.Fatal(err)
-	}
-	for range 2 { // ICE and DTLS, in any order: the callbacks are of two goroutines.
-		<-up
 	}
 	return n
 }
@@ -140,11 +172,9 @@ func TestMediaBothWays(t *testing.T) {
 	}
 }
 
-func bothWays(t *testing.T, video Video, codec portrait.Codec) {
-	stack, err := NewStackOf(video, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+// connectionOf makes one that ends with the test.
+func connectionOf(t *testing.T, stack *Stack) (Options, *connection) {
+	t.Helper()
 	opts := Options{Stack: stack, AudioSlots: 1, VideoSlots: 1, Seed: 1}
 	send, err := newSender(opts)
 	if err != nil {
@@ -155,6 +185,15 @@ func bothWays(t *testing.T, video Video, codec portrait.Codec) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.close)
+	return opts, c
+}
+
+func bothWays(t *testing.T, video Video, codec portrait.Codec) {
+	stack, err := NewStackOf(video, codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts, c := connectionOf(t, stack)
 	heard := make(chan arrival, 16)
 	n := dial(t, opts, c, func(a arrival) { heard <- a })
 	if c.coming() || c.stuck() {

@@ -46,6 +46,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		}
 	case *wire.Slots:
 		if m.Epoch >= p.epoch {
+			p.goesOn(m)
 			p.show(m.Slots)
 		}
 	case *wire.Waiting:
@@ -65,8 +66,8 @@ func (p *Peer) answered(ctx context.Context, m *wire.Answer) error {
 		a.connection = number
 		p.arrived(a)
 	}
-	reached := func(step Step) {
-		p.observe(Moment{At: time.Now(), Step: step, Connection: number, Epoch: epoch})
+	reached := func(step Step, hop int) {
+		p.observe(Moment{At: time.Now(), Step: step, Connection: number, Hop: hop, Epoch: epoch})
 	}
 	if err := p.conn.answer(ctx, m.SDP, arrived, reached); err != nil {
 		return fmt.Errorf("apply the answer: %w", err)
@@ -76,7 +77,7 @@ func (p *Peer) answered(ctx context.Context, m *wire.Answer) error {
 
 // resumed repeats a pending offer, or makes a new one if the media is gone or the room elsewhere.
 func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resumed) error {
-	onItsWay := m.Epoch == p.epoch && p.conn != nil && p.conn.coming()
+	onItsWay := p.knows(m.Placement) && p.conn != nil && p.conn.coming()
 	p.resume = m.Resume
 	p.placed(m.Placement)
 	p.note(func(s *Stats) { s.Resumes, s.Attached = s.Resumes+1, true })
@@ -115,7 +116,7 @@ func (s *Stats) joined(m *wire.Joined) {
 }
 
 func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Restart) error {
-	if m.Epoch <= p.epoch {
+	if m.Epoch < p.epoch || p.knows(m.Placement) {
 		return nil // from a stale signaling node
 	}
 	p.observe(Moment{At: time.Now(), Step: StepRestart, Connection: p.count(), Epoch: m.Epoch})
@@ -158,9 +159,20 @@ func (p *Peer) refused(m *wire.Error) error {
 	return &RefusedError{Code: m.Code, Message: m.Message}
 }
 
+// knows reports whether the server has named this place last.
+func (p *Peer) knows(at wire.Placement) bool { return at.Epoch == p.epoch && at.Node == p.node }
+
 func (p *Peer) placed(at wire.Placement) {
-	p.epoch = at.Epoch
+	p.epoch, p.node = at.Epoch, at.Node
 	p.note(func(s *Stats) { s.Node, s.Epoch = at.Node, at.Epoch })
+}
+
+// goesOn takes the pin and the node at which the media goes on as it is.
+func (p *Peer) goesOn(m *wire.Slots) {
+	if m.Epoch > p.epoch && m.Node != "" && m.Node != p.node {
+		p.observe(Moment{At: time.Now(), Step: StepContinued, Connection: p.count(), Epoch: m.Epoch})
+	}
+	p.placed(wire.Placement{Node: cmp.Or(m.Node, p.node), Epoch: m.Epoch})
 }
 
 func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) error {

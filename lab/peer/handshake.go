@@ -60,7 +60,7 @@ func (c *connection) shakeHands(ctx context.Context) {
 		return
 	}
 	c.state.Store(connected)
-	c.reached(StepDTLS)
+	c.reached(StepDTLS, 0)
 }
 
 func (c *connection) openKeys(ctx context.Context) error {

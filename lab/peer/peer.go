@@ -3,7 +3,8 @@
 // and its sound is silence of the audio level of speech.
 //
 // Its transport is minimal, so that hundreds of peers beside a cluster do not measure themselves. On `restart` it makes a new
-// connection, as a browser without a provable restart does (docs/PROTOCOL.md). It decodes nothing and requests no keyframes.
+// connection, as a browser without a provable restart does (docs/PROTOCOL.md); it follows a standby as browsers do (ice.go). It decodes nothing and
+// requests no keyframes.
 package peer
 
 import (
@@ -15,21 +16,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Options configure a peer.
 type Options struct {
-	URL        string // http://host:port of the page or of any signaling node
-	Token      string
-	Room       string // empty: in no room, without media
-	Wait       bool   // in line for a full room
-	AudioSlots int    // receive slots; 0 = 4
-	VideoSlots int    // receive slots; 0 = 4
-	ListenOnly bool
-	CameraOff  bool   // audio only, with the camera reported as muted
-	Seed       uint64 // of what it sends; 0 = any
-	Face       int    // which of the drawn people the camera shows
+	URL         string // http://host:port of the page or of any signaling node
+	Token       string
+	Room        string // empty: in no room, without media
+	Wait        bool   // in line for a full room
+	AudioSlots  int    // receive slots; 0 = 4
+	VideoSlots  int    // receive slots; 0 = 4
+	ListenOnly  bool
+	CountOthers bool   // keep Stats.Others; else of simulcast only, to save CPU
+	Data        bool   // offers data channels, and opens none
+	CameraOff   bool   // audio only, with the camera reported as muted
+	Seed        uint64 // of what it sends; 0 = any
+	Face        int    // which of the drawn people the camera shows
 
 	// Stack is shared by a process's peers; nil = a new one with VideoLight.
 	Stack *Stack
@@ -79,7 +83,7 @@ type Peer struct {
 	lines   map[string]*line // by mid
 	streams map[StreamID]*Stream
 	tables  uint64
-	heardOn int   // the last audio's connection, counted from 1
+	heardOn way   // of the last audio
 	moving  bool  // from a restart until its first packet
 	live    *left // set during a live move
 
@@ -87,6 +91,7 @@ type Peer struct {
 	resume  string
 	attempt uint64
 	epoch   uint64
+	node    ring.NodeID
 	conn    *connection
 	leaving *connection // during a live move
 	overlap *time.Timer // when leaving is closed at the latest

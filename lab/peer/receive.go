@@ -14,13 +14,14 @@ type arrival struct {
 	at            time.Time
 	mid           string
 	connection    int // counted from 1
+	hop           int // of the connection: how many nodes have handed it on
 	number        uint16
 	bytes         int
 	media         bool // more than padding
 	retransmitted bool // by RTX
 }
 
-func (c *connection) rtp(b []byte, now time.Time) {
+func (c *connection) rtp(b []byte, hop int, now time.Time) {
 	keys := c.keys.Load()
 	if keys == nil {
 		return
@@ -41,7 +42,7 @@ func (c *connection) rtp(b []byte, now time.Time) {
 	if header.Padding && len(payload) > 0 {
 		payload = payload[:max(len(payload)-int(payload[len(payload)-1]), 0)]
 	}
-	a := arrival{at: now, mid: stream.mid, number: header.SequenceNumber, bytes: len(c.plain), media: len(payload) > 0}
+	a := arrival{at: now, mid: stream.mid, hop: hop, number: header.SequenceNumber, bytes: len(c.plain), media: len(payload) > 0}
 	if stream.repairs == 0 {
 		if c.payload != nil && a.media {
 			c.payload(stream.audio, payload)
@@ -93,6 +94,7 @@ func (c *connection) askedForKeyframe(ssrc uint32) {
 	for _, s := range c.camera {
 		if s.ssrc == ssrc {
 			s.wantKeyframe.Store(true)
+			s.asked.once(time.Now())
 		}
 	}
 }
@@ -136,19 +138,27 @@ func (p *Peer) arrived(a arrival) {
 	if moved > 0 {
 		p.movedWith(moved)
 	}
-	if p.soundIsBack(line.id, a.connection) || moved > 0 {
-		p.observe(Moment{At: a.at, Step: StepFirst, Connection: a.connection, Epoch: p.stats.Epoch, Stream: line.id})
+	if p.soundIsBack(line.id, a) || moved > 0 {
+		p.observe(Moment{At: a.at, Step: StepFirst, Connection: a.connection, Hop: a.hop, Epoch: p.stats.Epoch, Stream: line.id})
 	}
 }
 
-// soundIsBack reports the first audio on a newer connection, of any peer: not everybody has a slot. p.mu must be held.
-func (p *Peer) soundIsBack(id StreamID, connection int) bool {
-	if id.Source != wire.SourceMicrophone || connection <= p.heardOn {
+// soundIsBack reports the first audio on a newer connection or from its next node, of any peer: not everybody has a slot. p.mu must be held.
+func (p *Peer) soundIsBack(id StreamID, a arrival) bool {
+	on := way{a.connection, a.hop}
+	if id.Source != wire.SourceMicrophone || !on.after(p.heardOn) {
 		return false
 	}
-	first := p.heardOn == 0
-	p.heardOn = connection
+	first := p.heardOn == way{}
+	p.heardOn = on
 	return !first
+}
+
+// way is a connection to one of the nodes that it had.
+type way struct{ connection, hop int }
+
+func (w way) after(o way) bool {
+	return w.connection > o.connection || w.connection == o.connection && w.hop > o.hop
 }
 
 type line struct {
@@ -167,15 +177,16 @@ func (p *Peer) line(mid string) *line {
 	return l
 }
 
-// moved is the pause before the first packet of a newer connection, else 0.
+// moved is the pause before the first packet of a newer connection, or of its next node, else 0.
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
-	if a.connection < s.Connection {
-		return 0 // of the connection that a live move has left
+	before, now := way{s.Connection, s.hop}, way{a.connection, a.hop}
+	if before.after(now) {
+		return 0 // of the connection that a live move has left, or of a node that a connection has left
 	}
 	if s.Packets > 0 && !s.fresh {
 		gap := a.at.Sub(s.Last)
 		s.LongestGap = max(s.LongestGap, gap)
-		if a.connection > s.Connection {
+		if now.after(before) {
 			moved = gap
 			if len(s.Moves) < maxMoves {
 				s.Moves = append(s.Moves, gap)
@@ -184,7 +195,7 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	}
 	s.fresh = false
 	s.Packets, s.Bytes, s.Last = s.Packets+1, s.Bytes+uint64(a.bytes), a.at
-	s.Connection = max(s.Connection, a.connection)
+	s.Connection, s.hop = a.connection, a.hop
 	return moved
 }
 

@@ -84,6 +84,11 @@ func offerText(c *connection, opts Options) string {
 			c.writeVideo(&lines)
 		}
 	}
+	if opts.Data {
+		mid := strconv.Itoa(len(mids))
+		mids = append(mids, mid)
+		fmt.Fprintf(&lines, "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:%s\r\na=sctp-port:5000\r\na=max-message-size:262144\r\n", mid)
+	}
 	return fmt.Sprintf("v=0\r\no=- %d 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE %s\r\na=extmap-allow-mixed\r\n"+
 		"a=ice-ufrag:%s\r\na=ice-pwd:%s\r\na=fingerprint:%s\r\na=setup:actpass\r\n", c.session, strings.Join(mids, " "), c.own.ufrag, c.own.password, c.stack.fingerprint) + lines.String()
 }
@@ -144,7 +149,7 @@ type slotStream struct {
 type answer struct {
 	user        user
 	fingerprint []byte // SHA-256
-	candidates  []netip.AddrPort
+	candidates  []*pair
 	streams     map[uint32]slotStream
 }
 
@@ -207,7 +212,7 @@ func (a *answer) addCandidate(words []string) {
 	ip, err := netip.ParseAddr(words[4])
 	port, bad := strconv.ParseUint(words[5], 10, 16)
 	if err == nil && bad == nil {
-		a.candidates = append(a.candidates, netip.AddrPortFrom(ip, uint16(port)))
+		a.candidates = append(a.candidates, newPair(netip.AddrPortFrom(ip, uint16(port)), number(words[3])))
 	}
 }
 

@@ -16,7 +16,7 @@ func TestReadAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.user != (user{"hold", "fast-fast-fast-fast-fast"}) || len(a.candidates) != 2 || a.candidates[1].String() != "203.0.113.7:7000" || a.fingerprint[1] != 0x22 {
+	if a.user != (user{"hold", "fast-fast-fast-fast-fast"}) || len(a.candidates) != 2 || a.candidates[1].at.String() != "203.0.113.7:7000" || a.fingerprint[1] != 0x22 {
 		t.Errorf("the node is read as %+v", a)
 	}
 	for ssrc, want := range map[uint32]slotStream{

@@ -14,6 +14,7 @@ import (
 
 const (
 	dialLimit    = 5 * time.Second
+	writeLimit   = 5 * time.Second
 	messageBytes = wire.MaxServerBytes
 	// the protocol's attemptMs
 	offerLimit = 4 * time.Second
@@ -56,7 +57,7 @@ func (p *Peer) session(ctx context.Context) error {
 				return err
 			}
 			p.opts.Messages.heard(message)
-			if p.others.heard(message, p.self) && view == nil && p.opts.Stack.video == VideoSimulcast {
+			if p.hears(message) && view == nil && p.opts.Stack.video == VideoSimulcast {
 				view = time.After(viewPause)
 			}
 		case <-view:
@@ -121,13 +122,22 @@ func (p *Peer) readFrames(ctx context.Context, socket *websocket.Conn, frames ch
 	}
 }
 
-// Only a view needs the roster.
+// hears reports whether others came or left.
+func (p *Peer) hears(message wire.Message) bool {
+	changed := p.others.heard(message, p.self)
+	if changed {
+		p.note(func(s *Stats) { s.Others = len(p.others) })
+	}
+	return changed
+}
+
+// Only a view needs the roster, and who counts it.
 func (p *Peer) unread(kind wire.Type) bool {
 	switch kind {
 	case "speakers", "chat":
 		return true
 	case "roster", "roster-changes", "peer-joined", "peer-updated", "peer-left":
-		return p.opts.Stack.video != VideoSimulcast
+		return p.opts.Stack.video != VideoSimulcast && !p.opts.CountOthers
 	default:
 		return false
 	}
@@ -139,10 +149,10 @@ func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	}
 	if p.resume == "" {
 		p.attempt = 1
-		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait, RosterChanges: true})
+		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait, RosterChanges: true, Places: true})
 	}
 	p.attempt++
-	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch, RosterChanges: true})
+	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch, RosterChanges: true, Places: true})
 }
 
 // leave says goodbye and waits up to leaveLimit for the server to close.
@@ -168,6 +178,9 @@ func (p *Peer) write(ctx context.Context, socket *websocket.Conn, message wire.M
 	if err != nil {
 		return err
 	}
+	// The end of ctx would close the socket before the goodbye.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
+	defer cancel()
 	if err := socket.Write(ctx, websocket.MessageText, frame); err != nil {
 		return fmt.Errorf("write %s: %w", wire.TypeOf(message), err)
 	}

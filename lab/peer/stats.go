@@ -22,11 +22,12 @@ type Stream struct {
 	Since      time.Time // first named by a slot table
 	Last       time.Time
 	LongestGap time.Duration   // between packets, while a slot showed it
-	Moves      []time.Duration // pauses across connections
+	Moves      []time.Duration // pauses across connections, and across the nodes of one
 	Connection int             // of the last packet, counted from 1
 	Shown      bool            // in a slot now
 	ShownSince time.Time
 
+	hop   int    // of the last packet's connection
 	fresh bool   // shown again: the next packet ends no gap
 	table uint64 // the last slot table that named it
 }
@@ -47,8 +48,13 @@ func (s Stream) SilentSince() time.Time {
 	return s.Last
 }
 
-// ForgetGaps restarts LongestGap. A gap that has begun counts whole.
+// ForgetGaps restarts LongestGap, and the count of KeyframesAsked. A gap that has begun counts whole.
 func (p *Peer) ForgetGaps() {
+	if p.send != nil {
+		for _, v := range p.send.layers {
+			v.asked.forget()
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, stream := range p.streams {
@@ -121,6 +127,8 @@ type Stats struct {
 	Loss           Loss          // of all slots and connections
 	SendLag        time.Duration // the largest
 	FramesLeftOut  uint64        // too late
+	KeyframesAsked int           // the most of one layer within a second
+	Others         int           // in the roster that this peer was told
 }
 
 func newStats() Stats {
@@ -152,6 +160,9 @@ func (p *Peer) Totals() Stats {
 	}
 	if p.send != nil {
 		s.Sent, s.SendLag, s.FramesLeftOut = p.send.sent(), time.Duration(p.send.lag.Load()), p.send.leftOut.Load()
+		for _, v := range p.send.layers {
+			s.KeyframesAsked = max(s.KeyframesAsked, v.asked.mostInASecond())
+		}
 	}
 	return s
 }

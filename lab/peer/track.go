@@ -3,6 +3,7 @@ package peer
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ type track struct {
 	left  atomic.Pointer[sendStream] // on the connection that a live move is leaving
 
 	wantKeyframe atomic.Bool
+	asked        asked
 	packets      atomic.Uint64
 	bytes        atomic.Uint64 // of RTP, headers included
 }
@@ -176,4 +178,34 @@ func (c *connection) reportSent(now time.Time) time.Duration {
 	}
 	c.out.report(append(reports, rtcp.NewCNAMESourceDescription(c.microphone.ssrc, c.cname)))
 	return reportInterval
+}
+
+// asked counts the requests of keyframes of one layer. Two connections may be asked at once.
+type asked struct {
+	mu    sync.Mutex // guards the fields below
+	since time.Time
+	count int // in the second that began at since
+	most  int // in one second
+}
+
+func (a *asked) once(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.since) >= time.Second {
+		a.since, a.count = now, 0
+	}
+	a.count++
+	a.most = max(a.most, a.count)
+}
+
+func (a *asked) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.most = 0
+}
+
+func (a *asked) mostInASecond() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.most
 }

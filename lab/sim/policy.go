@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover/relief"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -30,6 +31,8 @@ type policy interface {
 	reshaped() int
 	// relieve moves rooms off hot nodes, every second, and counts them.
 	relieve() int
+	// spreads says that a large room may be on several nodes.
+	spreads() bool
 }
 
 // policies are in the order of the table.
@@ -57,6 +60,7 @@ func (p *simple) begin(w *world) { p.world = w }
 func (p *simple) closed(int)     {}
 func (p *simple) reshaped() int  { return 0 }
 func (p *simple) relieve() int   { return 0 }
+func (p *simple) spreads() bool  { return false }
 
 func (p *simple) place(int, pin.Pin) int {
 	if p.of != p.world.shape {
@@ -96,6 +100,7 @@ func (p *plainRing) name() string   { return "plain ring" }
 func (p *plainRing) begin(w *world) { p.world = w }
 func (p *plainRing) closed(int)     {}
 func (p *plainRing) relieve() int   { return 0 }
+func (p *plainRing) spreads() bool  { return false }
 
 func (p *plainRing) place(number int, _ pin.Pin) int {
 	owner, ok := p.world.shape.Owner(roomID(number))
@@ -132,6 +137,7 @@ type holdfast struct {
 
 func (p *holdfast) name() string  { return "holdfast" }
 func (p *holdfast) reshaped() int { return 0 }
+func (p *holdfast) spreads() bool { return true }
 
 func (p *holdfast) begin(w *world) {
 	p.world, p.store = w, memory{}
@@ -165,7 +171,7 @@ func (p *holdfast) place(number int, lost pin.Pin) int {
 			break
 		}
 		on := p.world.index[stands.Node]
-		if n := p.world.nodes[on]; headroom.Takes(n.load, expect.Cost(), n.ceiling) {
+		if n := p.world.nodes[on]; headroom.Takes(n.load, p.world.first(expect, n), n.ceiling) {
 			by.Opened(id, n.id, n.seq+1)
 			return on
 		}
@@ -177,8 +183,21 @@ func (p *holdfast) place(number int, lost pin.Pin) int {
 	return none
 }
 
+// first is what a media node counts for a room at first.
+func (w *world) first(expect headroom.Room, n *node) headroom.Egress {
+	if w.expects() == 0 {
+		return expect.Cost()
+	}
+	return expect.First(n.ceiling)
+}
+
 // expect is what a signaling node knows: of a room that ran, what it sent.
 func (r *room) expect() headroom.Room {
+	if c := r.crowd; c != nil && r.on != none {
+		return headroom.Room{People: max(c.people[r.on], 1), Measured: true, Sent: c.sends(r.on), Running: true}
+	} else if c != nil {
+		return headroom.Expect(r.expected)
+	}
 	if r.filled {
 		return headroom.Room{People: r.people, Measured: true, Sent: r.cost()}
 	}
@@ -254,10 +273,14 @@ func (w *world) reportLoads() {
 func (w *world) show() {
 	view := &cluster.View{Nodes: make(map[ring.NodeID]cluster.Node, len(w.nodes)), Gone: maps.Clone(w.gone), Settled: true}
 	var ids []ring.NodeID
+	can := "" // without a large room, rooms are placed whole
+	if w.expects() > 0 {
+		can = control.CapabilityBranch
+	}
 	synced := pin.IncarnationsOf([]pin.Incarnation{incarnation})
 	for _, n := range w.living() {
 		ids = append(ids, n.id)
-		view.Nodes[n.id] = cluster.Node{ID: n.id, Boot: n.boot, Role: cluster.RoleSFU, Control: string(n.id), Load: cluster.Load{
+		view.Nodes[n.id] = cluster.Node{ID: n.id, Boot: n.boot, Role: cluster.RoleSFU, Control: string(n.id), Capabilities: can, Load: cluster.Load{
 			Seq: n.seq, EgressBitsPerSecond: n.report.BitsPerSecond, EgressPacketsPerSecond: n.report.PacketsPerSecond,
 			FloorBitsPerSecond: n.report.BitsPerSecond, FloorPacketsPerSecond: n.report.PacketsPerSecond, // pictures have one layer
 			CeilingBitsPerSecond: n.ceiling.BitsPerSecond, CeilingPacketsPerSecond: n.ceiling.PacketsPerSecond,

@@ -33,6 +33,7 @@ type Result struct {
 	Waiting  int       `json:"waiting"`  // rooms without a place at the end
 	Rooms    int       `json:"rooms"`    // opened in all
 	Changes  []Change  `json:"changes"`
+	Crowd    *Crowd    `json:"crowd,omitempty"` // of the large room, if there was one
 }
 
 // Change is what an event made of the rooms.
@@ -92,6 +93,9 @@ func Run(ctx context.Context, s Scenario, seed uint64, progress func(policy stri
 		if err != nil {
 			return Report{}, err
 		}
+		if w.crowd != nil {
+			w.result.Crowd = &w.crowd.result
+		}
 		even := slices.DeleteFunc(slices.Clone(w.result.Evenness), func(x float64) bool { return x == 0 })
 		slices.Sort(even)
 		if len(even) > 0 {
@@ -112,6 +116,7 @@ func (r Report) WriteText(to io.Writer, timings bool) error {
 			p.Policy, p.Median, p.Most, 100*p.Peak, 100*p.Mean, p.Over, p.OverFor, p.Refusals, p.Waiting, p.Relieved, p.Rooms)
 	}
 	fmt.Fprintln(t)
+	r.writeCrowd(t)
 	fmt.Fprint(t, "event\tpolicy\trooms lost\tothers moved\trelieved afterwards\tfullest at last\t")
 	if timings {
 		fmt.Fprint(t, "decided in\t")
@@ -128,6 +133,20 @@ func (r Report) WriteText(to io.Writer, timings bool) error {
 		}
 	}
 	return t.Flush()
+}
+
+// writeCrowd writes what became of the large room, if there was one.
+func (r Report) writeCrowd(to io.Writer) {
+	if r.Results[0].Crowd == nil {
+		return
+	}
+	fmt.Fprintln(to, "large room\tnodes at most\tfullest\tbranches appointed\tgathered\tappointed after that\tpeople moved\trefused\tpeople at last\ton nodes\t")
+	for _, p := range r.Results {
+		c := p.Crowd
+		fmt.Fprintf(to, "%s\t%d\t%.0f %%\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
+			p.Policy, c.Most, 100*c.Fullest, c.Appointed, c.Gathered, c.Flaps, c.Moved, c.Refused, c.People, c.Nodes)
+	}
+	fmt.Fprintln(to)
 }
 
 const (

@@ -20,6 +20,7 @@ const (
 	maxNodes     = 2000
 	maxRooms     = 2_000_000
 	maxSignaling = 100
+	maxCrowd     = 10_000
 	maxTime      = 2 * time.Hour
 )
 
@@ -45,8 +46,8 @@ type Kind struct {
 // Event happens once.
 type Event struct {
 	At     time.Duration
-	What   string // "rooms", "die", "rack" or "join"
-	Count  int    // of rooms or nodes; of "rack", which one
+	What   string // "rooms", "crowd", "leave", "die", "rack" or "join"
+	Count  int    // of rooms, people or nodes; of "rack", which one
 	Within time.Duration
 	Kind   Kind // of "join"
 }
@@ -55,6 +56,10 @@ func (e Event) String() string {
 	switch e.What {
 	case "rooms":
 		return fmt.Sprintf("%d rooms within %s", e.Count, e.Within)
+	case "crowd":
+		return fmt.Sprintf("%d people come within %s", e.Count, e.Within)
+	case "leave":
+		return fmt.Sprintf("%d people leave within %s", e.Count, e.Within)
 	case "rack":
 		return fmt.Sprintf("rack %d dies", e.Count)
 	case "join":
@@ -116,7 +121,7 @@ func (s *Scenario) check() error {
 }
 
 var errWords = errors.New("expected `nodes N CEILING`, `racks N`, `signaling N`, `reports D`, `lifetime D`, `epsilon X`, `end D`, or `at D` with " +
-	"`rooms N within D`, `die N`, `die rack N` or `join N CEILING`")
+	"`rooms N within D`, `crowd N within D`, `leave N within D`, `die N`, `die rack N` or `join N CEILING`")
 
 func (s *Scenario) statement(words []string) (err error) {
 	rest := words[1:]
@@ -158,8 +163,12 @@ func (s *Scenario) event(words []string) error {
 	}
 	e := Event{At: at, What: words[1]}
 	switch rest := words[2:]; {
-	case e.What == "rooms" && len(rest) == 3 && rest[1] == "within":
-		if e.Count, err = count(rest[:1], maxRooms); err == nil {
+	case (e.What == "rooms" || e.What == "crowd" || e.What == "leave") && len(rest) == 3 && rest[1] == "within":
+		most := maxRooms
+		if e.What != "rooms" {
+			most = maxCrowd
+		}
+		if e.Count, err = count(rest[:1], most); err == nil {
 			e.Within, err = duration(rest[2:])
 		}
 	case e.What == "die" && rest[0] == "rack":

@@ -41,7 +41,7 @@ func play(t *testing.T, s Scenario) Report {
 // The tables of the small scenarios, and what ours promises in them. Another table means that a decision has changed: look
 // at it before -update.
 func TestScenarios(t *testing.T) {
-	for _, name := range []string{"small", "burst", "relief"} {
+	for _, name := range []string{"small", "burst", "relief", "large"} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, read(t, name))
 			var got, picture bytes.Buffer
@@ -100,6 +100,21 @@ func TestReliefCoolsNodes(t *testing.T) {
 	}
 }
 
+// A room of three thousand spreads: everybody has a place though nodes die, no node gets hot, no branch comes and goes, and one node has the
+// room once the crowd has left.
+func TestALargeRoomSpreads(t *testing.T) {
+	r := play(t, read(t, "large"))
+	ours := r.Results[len(r.Results)-1].Crowd
+	if ours.People != 200 || ours.Refused > 0 || ours.Nodes != 1 || ours.Most < 4 || ours.Fullest > 0.85 || ours.Flaps > 0 || ours.Appointed < ours.Most {
+		t.Errorf("%+v", *ours)
+	}
+	for _, other := range r.Results[:len(r.Results)-1] {
+		if other.Crowd.Most != 1 || other.Crowd.Fullest < 2 {
+			t.Errorf("%s: %+v", other.Policy, *other.Crowd)
+		}
+	}
+}
+
 // Two of three nodes die: what does not fit waits, and has a place once nodes come.
 func TestTooLittleRoom(t *testing.T) {
 	kind := Kind{3, 400_000_000}
@@ -136,6 +151,8 @@ func TestMistakesInAScenario(t *testing.T) {
 		{"nodes 3 1Gbit\nend 5s\nat 3s die 1\nat 2s die 1", "sort them by time"},
 		{"nodes 2001 1Gbit", "no number from 0 to 2000"},
 		{"at 5s rooms 10", "expected"},
+		{"nodes 3 1Gbit\nend 5s\nat 1s crowd 10", "expected"},
+		{"at 1s crowd 10001 within 1s", `"10001" is no number from 0 to 10000`},
 		{"epsilon 2", `"2" is no number above 0`},
 		{"end soon", `"soon" is no time`},
 		{"reports 1500ms", "whole seconds"},
@@ -147,7 +164,7 @@ func TestMistakesInAScenario(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"small", "burst", "relief", "steady", "hundred", "thousand"} {
+	for _, name := range []string{"small", "burst", "relief", "large", "steady", "hundred", "thousand"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 		if err != nil {
 			f.Fatal(err)

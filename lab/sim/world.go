@@ -30,6 +30,7 @@ type node struct {
 	sent    headroom.Egress // the media alone
 	report  headroom.Egress // load, when it last reported
 	seq     uint64          // of that report
+	crowd   headroom.Egress // the large room's part of load and of sent
 	rooms   map[int]struct{}
 	rack    int
 	dead    bool
@@ -43,6 +44,7 @@ type room struct {
 	on       int // node, or none
 	open     bool
 	filled   bool
+	crowd    *crowd // of the large room
 }
 
 // world is one run of a scenario by one policy.
@@ -57,6 +59,9 @@ type world struct {
 	fills     map[time.Duration][]int
 	ends      map[time.Duration][]int
 	opens     map[time.Duration]int
+	crowd     *crowd                // nil before its first person
+	come      map[time.Duration]int // people to the crowd
+	leave     map[time.Duration]int
 	placeless []int // rooms that found no place
 	gone      map[pin.BootID]cluster.Departure
 	view      *cluster.View
@@ -67,6 +72,7 @@ type world struct {
 func (w *world) start() {
 	w.index, w.gone = make(map[ring.NodeID]int), make(map[pin.BootID]cluster.Departure)
 	w.fills, w.ends, w.opens = make(map[time.Duration][]int), make(map[time.Duration][]int), make(map[time.Duration]int)
+	w.come, w.leave = make(map[time.Duration]int), make(map[time.Duration]int)
 	for _, k := range w.Nodes {
 		w.join(k)
 	}
@@ -120,6 +126,9 @@ func (w *world) meeting(number int, seed uint64) room {
 
 // cost is what the room sends now.
 func (r *room) cost() headroom.Egress {
+	if r.crowd != nil {
+		return headroom.Egress{} // its nodes count it themselves
+	}
 	people := r.people
 	if !r.filled {
 		people = 2
@@ -154,6 +163,7 @@ func (w *world) run(ctx context.Context, seed uint64, progress func(time.Duratio
 			events = events[1:]
 		}
 		w.passTime(seed)
+		w.crowds()
 		moved := w.policy.relieve()
 		w.sample()
 		w.result.Relieved += moved
@@ -239,10 +249,10 @@ func (w *world) take(number int) {
 
 func (w *world) happen(e Event) {
 	switch e.What {
-	case "rooms":
-		seconds := max(int(e.Within/tick), 1)
+	case "rooms", "crowd", "leave":
+		seconds, to := max(int(e.Within/tick), 1), map[string]map[time.Duration]int{"rooms": w.opens, "crowd": w.come, "leave": w.leave}[e.What]
 		for i := range seconds {
-			w.opens[w.now+time.Duration(i)*tick] += e.Count*(i+1)/seconds - e.Count*i/seconds
+			to[w.now+time.Duration(i)*tick] += e.Count*(i+1)/seconds - e.Count*i/seconds
 		}
 	case "join":
 		w.join(e.Kind)

@@ -72,6 +72,8 @@ type Book struct {
 	// at is when the last write was, or zero.
 	at   time.Time
 	door string
+	// told hears that door has changed. It may be nil.
+	told func()
 	sid  string
 	// whole is set if the whole roster must be written.
 	whole   bool
@@ -93,6 +95,11 @@ func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 	w.books[room] = b
 	w.due(b)
 	return b
+}
+
+// Aside returns a book that is never written, for a room that another node writes.
+func (w *Writer) Aside() *Book {
+	return &Book{writer: w, peers: map[string]Peer{}, changed: map[string]bool{}, gone: map[string]Leave{}}
 }
 
 // due has Run write the book. The caller holds mu.
@@ -144,6 +151,29 @@ func (b *Book) Drop(id string, lastSeen time.Time) {
 	}
 	b.gone[id] = Leave{Peer: p, LastSeen: lastSeen}
 	b.writer.due(b)
+}
+
+// Follow has heard called whenever the door's settings in the store are others than Settings was. It must not wait, nor call the book.
+func (b *Book) Follow(heard func()) {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	b.told = heard
+}
+
+// Settings are those of the room's door that were last read or written, or nothing.
+func (b *Book) Settings() string {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	return b.door
+}
+
+// Learn takes settings that a signaling node has read, unless the book has some from the store, which has the last word.
+func (b *Book) Learn(settings string) {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	if b.door == "" {
+		b.door = settings
+	}
 }
 
 // Repin continues the roster under another pin.
@@ -345,7 +375,11 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 		// After a Gap the whole roster is written in the same Flush.
 		done[b] = outcomes[i] != Gap
 		if outcomes[i] == Written {
+			changed := b.door != changes[i].Door
 			b.written, b.door, b.sid, b.at = changes[i].Seq, changes[i].Door, changes[i].SID, time.Now()
+			if changed && b.told != nil {
+				b.told()
+			}
 		}
 		if b.closed && !w.dirty[b] && (outcomes[i] == Written || outcomes[i] == Fenced) {
 			b.forget()

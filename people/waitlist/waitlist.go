@@ -77,6 +77,8 @@ type Answer struct {
 	Roster bool
 	// Owing is the Owing of Checked.
 	Owing string
+	// Settings are those of the door, as a media node writes them into the store, or nothing.
+	Settings string
 }
 
 // WaitError means that the person is not let in. Answer says why.
@@ -161,8 +163,12 @@ const (
 	Keep Deed = "keep"
 	// Open says that a media node was found for the room.
 	Open Deed = "open"
-	// Change sets the cap, and whether the door is closed.
+	// Change sets the cap, whether the door is closed, and the description.
 	Change Deed = "change"
+	// Make is Change for a room that an application makes, perhaps anew.
+	Make Deed = "make"
+	// Forget takes away all that Change has set.
+	Forget Deed = "forget"
 )
 
 // Order is a deed at a room's door.
@@ -175,6 +181,8 @@ type Order struct {
 	Cap *int
 	// Closed is nil if it does not change.
 	Closed *bool
+	// Describe is the new description of the room, opaque here; nil leaves it.
+	Describe *string
 	// Vacant is the owing pin of a room in which nobody is. With Over, nobody who was there under an earlier pin can
 	// come back, either.
 	Vacant string
@@ -193,8 +201,10 @@ type Door struct {
 	Length int
 	Pace   Pace
 	// Pin is the room's pin, or nothing.
-	Pin  string
-	Line []Waiter
+	Pin string
+	// Described is the room's description, or nothing.
+	Described string
+	Line      []Waiter
 }
 
 // Waiter is one person in the line.

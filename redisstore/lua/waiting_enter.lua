@@ -3,7 +3,8 @@
 -- kept, until one of its peers enters. Without a roster a reservation counts as admitted, not as inside: the caller asks for
 -- proof that nobody was forgotten.
 -- Returns {outcome (0 refused, 1 in line, 2 admitted, 3 inside), position, reason, pace (two numbers), ticket, the roster's
--- writer, the owing pin, whether the pin was claimed, the pin from before}.
+-- writer, the owing pin, whether the pin was claimed, the door's settings as
+-- write_roster.lua returns them, the pin from before}.
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 local mine = ARGV[13] ~= '' and who .. '\n' .. ARGV[13] or who
 if forMs > 0 then
@@ -55,4 +56,5 @@ if not stands and outcome >= 2 and ARGV[8] ~= '' then
   won = 1
 end
 local n, since = pace()
-return {outcome, position, reason(), n, since, digits(ticket), writer or '', owing, won, stands}
+local set = state[11] and state[11] .. ' ' .. (state[1] or '') .. ' ' .. (state[3] or '') .. (described and ' ' .. described or '') or ''
+return {outcome, position, reason(), n, since, digits(ticket), writer or '', owing, won, set, stands}

@@ -22,7 +22,8 @@ if vacant and writer and (writer ~= pinText or ARGV[3] == '2') then
   redis.call('DEL', roster)
   writer = false
 end
-local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked', 'usual', 'set')
+local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked', 'usual', 'set', 'room')
+local described = state[12]
 local closed, newest = state[3] == '1', number(state[4]) or 0
 local born, from, hold = number(state[5]), number(state[6]) or 0, number(state[7]) or 0
 local left, checked = state[8] or '', number(state[9])
@@ -149,8 +150,15 @@ local function reason()
   if now < from and (cap < 0 or count < cap) then return 'settling' end
   return 'full'
 end
+-- A described room with nobody in it is forgotten in its own time. What a description says of it are two numbers of seconds.
 local function keep()
-  redis.call('EXPIRE', door, 86400)
+  local empty, departed = string.match(described or '', '^(%d+) (%d+) ')
+  if empty and count == 0 and redis.call('EXISTS', line) == 0 then
+    local most, left = math.max(empty, departed), redis.call('TTL', door)
+    if left < 0 or left > most then redis.call('EXPIRE', door, most) end
+  else
+    redis.call('EXPIRE', door, 86400)
+  end
   redis.call('EXPIRE', admitted, 3600)
   redis.call('EXPIRE', line, 3600)
   redis.call('EXPIRE', waiting, 3600)

@@ -1,5 +1,5 @@
 -- Writes a change of a room's roster for the room's owner. Returns the roster.Outcome (1 written, 2 the whole roster is
--- needed, 3 fenced) and the current settings of the door, "<version> <cap> <closed>".
+-- needed, 3 fenced) and the current settings of the door, "<version> <cap> <closed> <description>".
 local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, rosterSeconds, settings = ARGV[1], ARGV[4], ARGV[5]
 -- after is the change before this one; 0 is the whole roster, -1 the whole of a settled one.
@@ -110,17 +110,34 @@ local function endUncounted(cap)
 end
 
 -- The later version of the door's settings wins, so that a store that forgot them gets them back from the owner.
-local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born', 'said', 'usual')
+local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born', 'said', 'usual', 'room')
 if stands.err then return {1, ''} end
-local set = stands[1] and stands[1] .. ' ' .. (stands[2] or '') .. ' ' .. (stands[3] or '') or ''
-local version, cap, closed = string.match(settings, '^(%d+) (%-?%d*) (%d?)$')
+local set = stands[1] and stands[1] .. ' ' .. (stands[2] or '') .. ' ' .. (stands[3] or '') .. (stands[7] and ' ' .. stands[7] or '') or ''
+local version, cap, closed, described = string.match(settings, '^(%d+) (%-?%d*) (%d?) ?(.*)$')
 local later = version and tonumber(version) > (tonumber(stands[1] or '') or 0)
 endUncounted(tonumber(later and cap or '') or tonumber(stands[2] or stands[5] or stands[6] or ''))
-if not later then return {1, set} end
+-- A described room lives as long as somebody is in it, and then as long as it says.
+local function keep(text)
+  local departed = string.match(text or '', '^%d+ (%d+) ')
+  if not departed then return end
+  for _, id in ipairs(redis.call('HKEYS', roster)) do
+    if string.sub(id, 1, 1) ~= '@' then
+      redis.call('EXPIRE', door, 86400)
+      return
+    end
+  end
+  redis.call('EXPIRE', door, departed)
+end
+if not later then
+  keep(stands[7])
+  return {1, set}
+end
 redis.call('HSET', door, 'set', version)
 if cap ~= '' then redis.call('HSET', door, 'cap', cap) end
 if closed ~= '' then redis.call('HSET', door, 'closed', closed) end
+if described ~= '' then redis.call('HSET', door, 'room', described) end
 -- A door that is made here lets nobody in for 3 s.
 if not stands[4] then redis.call('HSET', door, 'born', string.format('%.0f', now), 'from', string.format('%.0f', now + 3000)) end
 redis.call('EXPIRE', door, 86400)
+keep(described)
 return {1, settings}

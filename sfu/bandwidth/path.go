@@ -87,6 +87,20 @@ func (p *Path) Next(bytes int) uint16 {
 	return sequence
 }
 
+// Numbered returns the number that Next returns next.
+func (p *Path) Numbered() uint16 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sequence
+}
+
+// Continue has Next go on from a number of another node. It is called before the first packet.
+func (p *Path) Continue(next uint16) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sequence = next
+}
+
 // Feedback updates the target from a report. Reports must be passed in the order of their arrival.
 func (p *Path) Feedback(r Report) {
 	p.mu.Lock()

@@ -93,13 +93,13 @@ func newHalf(t *testing.T, lose uint64) *half {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &half{t: t, socket: egress.New(egress.Options{Gather: true, Segment: true}, bound...), trunk: NewTrunk()}
+	h := &half{t: t, socket: egress.New(egress.Options{Gather: true, Segment: true}, bound...), trunk: newTrunk()}
 	h.at = bound[0].LocalAddr().(*net.UDPAddr).AddrPort()
 	h.media = transport.New(&lossy{Conn: h.socket, lose: lose}, panics.New(), slog.New(slog.DiscardHandler))
 	batch := h.socket.NewBatch()
 	h.room = forward.NewRoom(forward.Config{Batchers: []forward.Batcher{batch}}, slog.New(slog.DiscardHandler))
 	h.wire = &wire{Trunk: h.trunk, packets: map[uint32]int{}}
-	h.link = NewLink(h.room, h.trunk, batch, slog.New(slog.DiscardHandler))
+	h.link = NewLink(LinkConfig{Room: h.room, Trunk: h.trunk, Batch: batch, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = h.media.Run(ctx) })
@@ -120,7 +120,7 @@ func (h *half) open(keys transport.Keys) {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(h.conn.Close)
-	h.trunk.Use(h.conn)
+	h.trunk.use(h.conn)
 }
 
 // twoHalves are two nodes with the halves of one room, joined. cut ends the link.

@@ -36,20 +36,20 @@ func FuzzOtherNode(f *testing.F) {
 	media := transport.New(deaf{closed: make(chan struct{})}, panics.New(), slog.New(slog.DiscardHandler))
 	f.Fuzz(func(t *testing.T, ssrc uint32, peer string, source int32, mime string, payloadType, height uint32, bits uint64, reports []byte) {
 		ours, _ := transport.NewKeys()
-		trunk := NewTrunk()
+		trunk := newTrunk()
 		conn, err := media.Open(transport.Config{Handler: trunk, Owner: "the other node", Keys: ours, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		trunk.Use(conn)
+		trunk.use(conn)
 		room := forward.NewRoom(forward.Config{}, slog.New(slog.DiscardHandler))
 		ctx, end := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = room.Run(ctx) })
 		defer running.Wait()
 		defer end()
-		l := NewLink(room, trunk, nil, slog.New(slog.DiscardHandler))
+		l := NewLink(LinkConfig{Room: room, Trunk: trunk, Log: slog.New(slog.DiscardHandler)})
 		own := room.AddLayer(forward.LayerConfig{Peer: "bob", Source: forward.SourceCamera, Kind: forward.KindVideo})
 		l.Added(own)
 		layer := &control.LinkLayer{

@@ -19,10 +19,13 @@ type inlet struct {
 	link  *Link
 	ssrc  uint32
 	layer *forward.Layer
+	// wanted belongs to the link's Run.
+	wanted bool
 }
 
 // take needs the trunk's mu.
 func (i *inlet) take(header *rtp.Header, packet []byte, arrived time.Time) {
+	i.link.figures.received.packets.Add(1)
 	i.link.reception.Received(i.ssrc, header.SequenceNumber, header.Timestamp, arrived)
 	p := i.link.room.GetPacket()
 	p.SetLength(copy(p.Buffer(), packet))
@@ -48,7 +51,7 @@ func (l *Link) open(told *control.LinkLayer) (*inlet, error) {
 			MimeType: told.GetMimeType(), Fmtp: told.GetFmtp(), ClockRate: told.GetClockRate(), PayloadType: uint8(told.GetPayloadType()),
 		},
 		REDPayloadType: uint8(told.GetRedPayloadType()), AudioLevelExtensionID: uint8(told.GetAudioLevelId()), DescriptorID: uint8(told.GetDescriptorId()),
-		OnWanted: func(wanted bool) { l.want(i.ssrc, wanted) },
+		OnWanted: func(wanted bool) { l.want(i.ssrc, wanted) }, Via: l,
 	}
 	for at, id := range told.GetPassedIds() {
 		if at < len(cfg.Passed) {
@@ -73,6 +76,7 @@ func (l *Link) open(told *control.LinkLayer) (*inlet, error) {
 
 // listen begins or ends to miss packets of the inlet. After an end, the numbers go on far ahead.
 func (i *inlet) listen(wanted bool) {
+	i.wanted = wanted
 	t := i.link.trunk
 	t.mu.Lock()
 	defer t.mu.Unlock()

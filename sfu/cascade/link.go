@@ -19,12 +19,25 @@ import (
 // statesEvery is how often the other side is told how its remote layers are.
 const statesEvery = 250 * time.Millisecond
 
+// LinkConfig describes this side of a link.
+type LinkConfig struct {
+	Room  *forward.Room
+	Trunk *Trunk
+	// Batch is filled by the room's loop alone.
+	Batch transport.Batch
+	// PassesOn is for the room's owner, which announces the layers of its other links, too. A branch announces its own people's alone.
+	PassesOn bool
+	Log      *slog.Logger
+}
+
 // Link joins the two halves of a room, at this node and at another one. It is safe for concurrent use.
 type Link struct {
-	room  *forward.Room
-	trunk *Trunk
-	batch transport.Batch
-	log   *slog.Logger
+	room     *forward.Room
+	trunk    *Trunk
+	batch    transport.Batch
+	passesOn bool
+	log      *slog.Logger
+	figures  figures
 
 	// trunk.mu guards reception.
 	reception *reception.Receiver
@@ -54,10 +67,11 @@ type news struct {
 	message *control.LinkMessage
 }
 
-// NewLink returns the link of a room. Only the room's loop fills batch.
-func NewLink(room *forward.Room, trunk *Trunk, batch transport.Batch, log *slog.Logger) *Link {
+// NewLink returns the link of a room, which needs Run.
+func NewLink(cfg LinkConfig) *Link {
 	return &Link{
-		room: room, trunk: trunk, batch: batch, log: log, reception: reception.New(rand.Uint32()), wake: make(chan struct{}, 1),
+		room: cfg.Room, trunk: cfg.Trunk, batch: cfg.Batch, passesOn: cfg.PassesOn, log: cfg.Log,
+		reception: reception.New(rand.Uint32()), wake: make(chan struct{}, 1),
 		outlets: map[*forward.Layer]*outlet{}, taps: map[uint32]*outlet{}, told: map[uint32]forward.RemoteState{}, inlets: map[uint32]*inlet{},
 	}
 }
@@ -66,10 +80,24 @@ func NewLink(room *forward.Room, trunk *Trunk, batch transport.Batch, log *slog.
 func (l *Link) Take(message *control.LinkMessage) { l.post(news{message: message}) }
 
 // Added is part of forward.Watcher.
-func (l *Link) Added(layer *forward.Layer) { l.post(news{layer: layer}) }
+func (l *Link) Added(layer *forward.Layer) {
+	if l.crosses(layer) {
+		l.post(news{layer: layer})
+	}
+}
 
 // Dropped is part of forward.Watcher.
-func (l *Link) Dropped(layer *forward.Layer) { l.post(news{layer: layer, ended: true}) }
+func (l *Link) Dropped(layer *forward.Layer) {
+	if l.crosses(layer) {
+		l.post(news{layer: layer, ended: true})
+	}
+}
+
+// crosses reports whether the other side is told of a layer. None goes back where it came from, and only the owner, the middle of the star,
+// passes layers on, so that none comes to a node on two ways.
+func (l *Link) crosses(layer *forward.Layer) bool {
+	return !layer.Remote() || l.passesOn && layer.Config().Via != any(l)
+}
 
 func (l *Link) want(ssrc uint32, wanted bool) { l.post(news{ssrc: ssrc, wanted: wanted}) }
 
@@ -83,8 +111,14 @@ func (l *Link) post(n news) {
 	}
 }
 
-// Run joins the halves until ctx ends or say fails, whose error it returns. say sends a message to the other side, in order.
+// ErrTrunkEnded means that the other node is silent, or that a newer trunk joins the two nodes: Trunks.With has it.
+var ErrTrunkEnded = errors.New("the trunk has ended")
+
+// Run joins the halves until ctx ends. It returns ErrTrunkEnded when the trunk is done, and the error of say if that fails. say sends a message
+// to the other side, in order.
 func (l *Link) Run(ctx context.Context, say func(*control.LinkMessage) error) error {
+	l.trunk.begin()
+	defer l.trunk.leave()
 	defer l.end()
 	l.room.Watch(l)
 	defer l.room.Unwatch(l)
@@ -95,6 +129,8 @@ func (l *Link) Run(ctx context.Context, say func(*control.LinkMessage) error) er
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-l.trunk.Done():
+			return ErrTrunkEnded
 		case <-l.wake:
 			messages = l.handle()
 		case <-states.C:
@@ -103,6 +139,7 @@ func (l *Link) Run(ctx context.Context, say func(*control.LinkMessage) error) er
 			l.openAll(waiting)
 			messages = l.states()
 		}
+		l.count()
 		for _, m := range messages {
 			if err := say(m); err != nil {
 				return err
@@ -156,7 +193,7 @@ func without(list []uint32, one uint32) []uint32 {
 
 // announce returns what the other side is told of a layer of this side.
 func (l *Link) announce(layer *forward.Layer) *control.LinkLayer {
-	o, err := l.trunk.send(layer, l.batch)
+	o, err := l.trunk.send(l, layer)
 	if err != nil {
 		l.log.Warn("a layer does not cross to the room's other node", "error", err)
 		return nil
@@ -193,11 +230,14 @@ func (l *Link) take(message *control.LinkMessage) {
 	case *control.LinkMessage_Wants:
 		for _, ssrc := range m.Wants.GetUnwanted() {
 			if o := l.taps[ssrc]; o != nil {
+				o.crosses = false
 				o.layer.Untap(o)
 			}
 		}
 		for _, ssrc := range m.Wants.GetWanted() {
 			if o := l.taps[ssrc]; o != nil {
+				o.crosses = true
+				l.trunk.countAnew(o)
 				o.layer.Tap(o)
 			}
 		}
@@ -271,4 +311,5 @@ func (l *Link) end() {
 	for _, i := range l.inlets {
 		l.endInlet(i)
 	}
+	l.count()
 }

@@ -16,12 +16,16 @@ const (
 
 // outlet is a layer of this side on the trunk, and the forward.Tap by which its packets go there.
 type outlet struct {
-	trunk  *Trunk
+	link   *Link
 	ssrc   uint32
 	layer  *forward.Layer
 	writer *transport.Writer
 	// header belongs to the room's loop.
 	header rtp.Header
+	// crosses belongs to the link's Run.
+	crosses bool
+	// lost is what the other side reported last; guarded by Trunk.mu.
+	lost uint32
 }
 
 // Packet is part of forward.Tap.
@@ -31,6 +35,7 @@ func (o *outlet) Packet(packet []byte, number uint32) {
 		return // the layer has read it already
 	}
 	o.header.SSRC, o.header.SequenceNumber = o.ssrc, uint16(number)
+	o.link.figures.sent.packets.Add(1)
 	// A packet that is not written is as one that is lost: it is asked for again.
 	_, _ = o.writer.WriteRTP(&o.header, packet[n:])
 }
@@ -39,6 +44,12 @@ func (o *outlet) Packet(packet []byte, number uint32) {
 func (o *outlet) Report(ntp uint64, rtp uint32) {
 	// The next one comes in a second.
 	_ = o.writer.WriteRTCP([]rtcp.Packet{&rtcp.SenderReport{SSRC: o.ssrc, NTPTime: ntp, RTPTime: rtp}})
+}
+
+// reported needs Trunk.mu. What is repeated in time is not lost, so the count may fall.
+func (o *outlet) reported(lost uint32) {
+	o.link.figures.sent.lost.Add(uint64(lost) - uint64(o.lost))
+	o.lost = lost
 }
 
 // Repeat is part of forward.Tap.

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/traces"
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
+	"github.com/holdfast-rtc/holdfast/sfu/data"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/sources"
@@ -49,18 +50,29 @@ type Config struct {
 	// Publishable is the set of sources that the client may publish, as in control.Attach.
 	Publishable uint32
 
+	// Uplink says that the client receives on another connection, whose path counts.
+	Uplink bool
+	// Fresh says that the client's RTCPeerConnection is new.
+	Fresh bool
+	// Unmet says that the client's ICE and DTLS are not known before Meet.
+	Unmet bool
+
 	// Compatible has the older SRTP profiles offered too.
 	Compatible bool
 	// Candidates are the node's addresses for the answers.
 	Candidates []netip.AddrPort
 	// MediaTCP is the port of media over TCP, 0 for none.
 	MediaTCP uint16
+	// Standby are the addresses of the node that stands by, if there is one.
+	Standby []netip.AddrPort
 	// PathStart is what the client's path was found to carry, in bits per second; 0: unlimited.
 	PathStart uint64
 	Log       *slog.Logger
 	// Tally counts the feedback; nil: it is not counted. Connected, which may be nil, is told how long the connection took.
 	Tally     *Tally
 	Connected func(took time.Duration)
+	// Data serves the client's data channels until the connection ends; nil: there are none.
+	Data func(conn net.Conn)
 	// Trace is told when the connection was made and when its first packet came. It may be zero.
 	Trace traces.Span
 }
@@ -72,6 +84,8 @@ type Owner interface {
 	Gone() bool
 	// PathChanged says that Path has a new target.
 	PathChanged()
+	// SendersChanged says that Senders has a new SSRC. It is called only if the client's last offer asks for the report.
+	SendersChanged()
 	// Broke says that handling one of the client's packets panicked. The connection ends.
 	Broke()
 	// StateChanged tells each change of the transport's state, in order.
@@ -82,14 +96,25 @@ type Owner interface {
 type Connection struct {
 	cfg Config
 
-	conn    *transport.Conn
-	path    *bandwidth.Path
-	uplink  *uplink
+	conn   *transport.Conn
+	path   *bandwidth.Path
+	uplink *uplink
+	// priority is that of this node's address, if it went on with another node's connection.
+	priority uint32
+	// prepared says that the node that stands by can go on with the connection.
+	prepared atomic.Bool
+	// others counts the nodes that stood by after the first.
+	others  atomic.Uint32
 	session uint64
+	// dataBytes is the size of the longest message on a data channel; 0: the connection has none, which is decided by its first offer.
+	dataBytes int
 
 	feedback feedbackReader
 	// began is when Open was called.
 	began time.Time
+
+	// granted is what the client may publish.
+	granted atomic.Pointer[granted]
 
 	// reported is what the client's last report says of the way to it.
 	reported atomic.Pointer[Reported]
@@ -104,10 +129,16 @@ type Connection struct {
 
 	// mu guards the fields below. It is taken after uplink.mu and after arranging.
 	mu sync.Mutex
+	// unmet says that Meet has yet to be called.
+	unmet bool
 	// origin identifies the client's RTCPeerConnection: see offer.Offer.
 	origin string
 	// ufrag is that of the client's ICE. An offer with another one restarts ICE.
 	ufrag string
+	// offered is the last offer.
+	offered *control.Offer
+	// continued is nil for a connection that began here.
+	continued *continuation
 	// lines are the m-lines of the last offer, which the next one must extend.
 	lines   []offer.Section
 	version uint64
@@ -125,6 +156,8 @@ type Connection struct {
 	named []uint32
 	// unused are the slots by mid that the client's former node sent nothing to.
 	unused map[string]*control.UnusedSlot
+	// apart says that no two slots share a MediaStream.
+	apart bool
 	// up says that DTLS was established, at upAt.
 	up   bool
 	upAt time.Time
@@ -135,21 +168,33 @@ type Connection struct {
 
 // Open makes a connection for the client of an offer, which Answer answers. The transport reads its packets from now on.
 func Open(t *transport.Transport, o *offer.Offer, cfg Config) (*Connection, error) {
-	cfg.Tally = cmp.Or(cfg.Tally, &Tally{})
-	c := &Connection{
-		cfg: cfg, began: time.Now(), origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
-		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
+	c := newConnection(o, cfg)
+	if o.HasData() && cfg.Data != nil {
+		c.dataBytes = data.MaxMessageBytes
+	} else {
+		cfg.Data = nil
 	}
-	c.path = bandwidth.NewPath(cfg.PathStart, c.budget)
-	c.uplink = newUplink(c)
 	var err error
 	c.conn, err = t.Open(transport.Config{
-		Handler: c, Owner: cfg.Key, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.Compatible), Log: cfg.Log, Trace: cfg.Trace,
+		Handler: c, Owner: cfg.Key, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Fresh: cfg.Fresh, Unmet: cfg.Unmet, Profiles: srtpProfiles(cfg.Compatible), Data: cfg.Data, Log: cfg.Log, Trace: cfg.Trace,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+func newConnection(o *offer.Offer, cfg Config) *Connection {
+	cfg.Tally = cmp.Or(cfg.Tally, &Tally{})
+	c := &Connection{
+		cfg: cfg, began: time.Now(), origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
+		unmet: cfg.Unmet, replaced: cfg.Uplink,
+		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
+	}
+	c.Permit(cfg.CanPublish, cfg.Publishable)
+	c.path = bandwidth.NewPath(cfg.PathStart, c.budget)
+	c.uplink = newUplink(c)
+	return c
 }
 
 // srtpProfiles offers AES128_CM_HMAC_SHA1_80 only after a failed handshake. libwebrtc prefers it, and it costs six times as much as
@@ -166,6 +211,20 @@ func (c *Connection) Accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == o.Origin
+}
+
+// Meet takes the client of a connection that was opened with Unmet from its first offer, and reports whether that was still to be done.
+func (c *Connection) Meet(o *offer.Offer) bool {
+	c.mu.Lock()
+	met := c.unmet && !c.dead && !c.closed
+	if met {
+		c.unmet, c.origin, c.ufrag = false, o.Origin, o.Ufrag
+	}
+	c.mu.Unlock()
+	if met {
+		c.conn.Meet(o.Ufrag, o.Password, transport.Fingerprint(o.Fingerprint))
+	}
+	return met
 }
 
 // NeedsCompatible reports whether the client's next connection must offer the older SRTP profiles too, because a handshake failed.
@@ -188,6 +247,17 @@ func (c *Connection) Path() *bandwidth.Path { return c.path }
 // Reception is still reported, because the path is as it is. It may wait for the room's media.
 func (c *Connection) Silence(muted uint32) { closeLayers(c.uplink.mute(muted)) }
 
+// granted is what a client may publish: nothing, or the set of sources, as in control.Attach.
+type granted struct {
+	publish bool
+	sources uint32
+}
+
+// Permit changes what the client may publish, from its next offer on. What it publishes already goes on: Silence ends it.
+func (c *Connection) Permit(publish bool, sources uint32) {
+	c.granted.Store(&granted{publish: publish, sources: sources})
+}
+
 // Transport returns "udp" or "tcp", or nothing before media can be sent.
 func (c *Connection) Transport() string { return c.conn.Network() }
 
@@ -202,7 +272,7 @@ func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, err
 		return "", err
 	}
 	// This takes uplink.mu, so mu must be free.
-	c.uplink.learn(message.GetSenders())
+	c.uplink.learn(message)
 	if restarted {
 		c.conn.Restart(o.Ufrag, o.Password)
 	}
@@ -214,8 +284,8 @@ func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, err
 	c.version++
 	answer := offer.Answer{
 		SessionID: c.session, Version: c.version, Ufrag: credentials.Ufrag, Password: credentials.Password,
-		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.cfg.Candidates, TCPPort: c.cfg.MediaTCP, CanPublish: c.cfg.CanPublish, CanSubscribe: c.cfg.CanSubscribe,
-		Slots: make(map[string]offer.Slot, len(c.slots)),
+		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.cfg.Candidates, Standby: c.cfg.Standby, TCPPort: c.cfg.MediaTCP, CanPublish: c.granted.Load().publish, CanSubscribe: c.cfg.CanSubscribe,
+		DataBytes: c.dataBytes, Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
 		// Stream and track have the same names on every node, so that a move changes nothing in the page.
@@ -231,8 +301,8 @@ func (c *Connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	if err := o.Extends(c.lines); err != nil {
 		return false, err
 	}
-	restarted, c.ufrag, c.lines = c.ufrag != o.Ufrag, o.Ufrag, o.Sections
-	c.named = namedVideo(message.GetSenders())
+	restarted, c.ufrag, c.lines, c.offered = c.ufrag != o.Ufrag, o.Ufrag, o.Sections, message
+	c.named, c.apart = namedVideo(message.GetSenders()), message.GetApart()
 	c.unused = map[string]*control.UnusedSlot{}
 	for _, s := range message.GetUnused() {
 		c.unused[s.GetMid()] = s
@@ -287,10 +357,12 @@ func (c *Connection) connected() {
 	named := c.named
 	slots := make([]*slot, 0, len(c.slots))
 	for _, s := range c.slots {
-		slots = append(slots, s)
+		if s.known {
+			slots = append(slots, s)
+		}
 	}
 	c.mu.Unlock()
-	if c.cfg.CanPublish {
+	if c.granted.Load().publish {
 		for _, ssrc := range named {
 			c.uplink.sendPLI(ssrc)
 		}
@@ -350,6 +422,9 @@ func (c *Connection) Close() {
 	}
 }
 
+// Senders are the SSRCs that the client sends now.
+func (c *Connection) Senders() []*control.Sender { return c.uplink.sending() }
+
 // Sending returns the mids of a source's m-lines, since when the transport has been up, and whether the client had been sending the
 // source before this connection, as an SSRC in its offer shows.
 func (c *Connection) Sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
@@ -362,158 +437,6 @@ func (c *Connection) Sending(source forward.Source) (mids []string, upAt time.Ti
 	}
 	slices.Sort(mids)
 	return mids, c.upAt, c.sent[source]
-}
-
-// A slot without RTX repeats lost packets as they were. So many packets are kept for that; of sound they last 0.6 s.
-const repeatedSound, repeatedPicture = 32, 256
-
-// maxSSRCs bounds how many SSRCs of slots and of former slots a connection remembers: 32 times what the slots of one offer take.
-const maxSSRCs = 4096
-
-// slot is an m-line that the client receives on.
-type slot struct {
-	*forward.Slot
-
-	// rtx is the SSRC of the retransmissions, 0 for none.
-	ssrc, rtx uint32
-	audio     bool
-	stream    string
-}
-
-// arrange adds the slots that the offer has more, and ends those that it has no longer.
-func (c *Connection) arrange(o *offer.Offer) {
-	c.arranging.Lock()
-	defer c.arranging.Unlock()
-	receives := map[string]bool{}
-	for i := range o.Sections {
-		if line := &o.Sections[i]; line.Receives && c.cfg.CanSubscribe && len(line.Codecs) > 0 {
-			receives[line.MID] = true
-			c.addSlot(line)
-		}
-	}
-	for _, s := range c.takeSlotsBut(receives) {
-		s.Close()
-	}
-}
-
-// addSlot adds the slot of an m-line, unless there is one. It needs arranging.
-func (c *Connection) addSlot(line *offer.Section) {
-	s, cfg := c.newSlot(line)
-	if s == nil {
-		return
-	}
-	s.Slot = c.cfg.Room.AddSlot(cfg)
-	// Before the transport is up, connected starts the slot later.
-	if up := c.keepSlot(line.MID, s); up {
-		s.Ready()
-	}
-}
-
-// newSlot prepares the slot of an m-line. It returns nil for an m-line that has one, and once the connection is closed.
-func (c *Connection) newSlot(line *offer.Section) (*slot, forward.SlotConfig) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.slots[line.MID] != nil {
-		return nil, forward.SlotConfig{}
-	}
-	unused := c.unused[line.MID]
-	s := &slot{ssrc: c.newSSRC(unused.GetSsrc(), 0), audio: line.Audio, stream: c.newStream(line.Audio)}
-	writer := c.conn.Writer(c.cfg.Batch, !line.Audio)
-	cfg := forward.SlotConfig{
-		Peer: c.cfg.Peer, Gone: c.cfg.Owner.Gone, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.cfg.Shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
-		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
-	}
-	for _, codec := range line.Codecs {
-		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
-		if codec.NACK() && codec.RTXPayloadType == 0 {
-			cfg.Repeat = writer.Repeat
-		}
-		if codec.RTXPayloadType != 0 && s.rtx == 0 {
-			s.rtx = c.newSSRC(unused.GetRtxSsrc(), s.ssrc)
-		}
-	}
-	cfg.RTXSSRC = s.rtx
-	switch {
-	case cfg.Repeat == nil:
-	case line.Audio:
-		writer.Keep(s.ssrc, repeatedSound)
-	default:
-		writer.Keep(s.ssrc, repeatedPicture)
-	}
-	return s, cfg
-}
-
-// keepSlot remembers a slot, and reports whether the transport is up.
-func (c *Connection) keepSlot(mid string, s *slot) (up bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slots[mid], c.bySSRC[s.ssrc] = s, s
-	if s.rtx != 0 {
-		c.bySSRC[s.rtx] = s
-	}
-	return c.up
-}
-
-// takeSlotsBut forgets all slots but those of the given mids. The caller closes them without mu, because closing may wait.
-func (c *Connection) takeSlotsBut(stay map[string]bool) []*slot {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var taken []*slot
-	for mid, s := range c.slots {
-		if !stay[mid] {
-			taken = append(taken, s)
-			delete(c.slots, mid)
-			c.retireSSRC(s.ssrc)
-			c.retireSSRC(s.rtx)
-		}
-	}
-	return taken
-}
-
-// newStream names the MediaStream of a new slot. The first slot of sound and the first of pictures share one, and so on, because
-// browsers play a MediaStream in step. It needs mu.
-func (c *Connection) newStream(audio bool) string {
-	taken := map[string]bool{}
-	for _, s := range c.slots {
-		taken[s.stream] = taken[s.stream] || s.audio == audio
-	}
-	for i := 0; ; i++ {
-		if name := "slots-" + strconv.Itoa(i); !taken[name] {
-			return name
-		}
-	}
-}
-
-// newSSRC returns the SSRC that the client knows from its former node, or a random one (RFC 3550 section 8) if that was given here
-// before. other is the slot's other SSRC. The numbers of a slot begin anew, so that with the SSRC of a former slot two packets would be
-// sealed with one nonce. It needs mu.
-func (c *Connection) newSSRC(known, other uint32) uint32 {
-	if c.forgetful {
-		known = 0
-	}
-	for ssrc := known; ; ssrc = rand.Uint32() {
-		if _, given := c.bySSRC[ssrc]; ssrc != 0 && ssrc != other && !given {
-			return ssrc
-		}
-	}
-}
-
-// retireSSRC remembers that an SSRC was given. Beyond maxSSRCs it forgets it, and from then on the client gets random ones only,
-// which are hardly ever the same. It needs mu.
-func (c *Connection) retireSSRC(ssrc uint32) {
-	if len(c.bySSRC) < maxSSRCs {
-		c.bySSRC[ssrc] = nil
-		return
-	}
-	delete(c.bySSRC, ssrc)
-	c.forgetful = true
-}
-
-// slotOf returns nil for an SSRC that no slot has.
-func (c *Connection) slotOf(ssrc uint32) *slot {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.bySSRC[ssrc]
 }
 
 // RTP is part of transport.Handler: it takes one packet of the client's, on the socket's reader.
@@ -558,7 +481,8 @@ func (c *Connection) Tick(now time.Time) {
 // sourceOf returns what the client publishes on an m-line: what the client said, else its microphone or camera. It is false if the
 // client may not publish that.
 func (c *Connection) sourceOf(line *offer.Section) (forward.Source, bool) {
-	if !c.cfg.CanPublish || line == nil {
+	may := c.granted.Load()
+	if !may.publish || line == nil {
 		return "", false
 	}
 	c.mu.Lock()
@@ -571,7 +495,7 @@ func (c *Connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	default:
 		source = forward.SourceCamera
 	}
-	return source, source.Kind() == forwardKind(line) && sources.MayPublish(c.cfg.Publishable, source)
+	return source, source.Kind() == forwardKind(line) && sources.MayPublish(may.sources, source)
 }
 
 const (

@@ -49,6 +49,7 @@ type nobody struct{}
 
 func (nobody) Gone() bool                                       { return false }
 func (nobody) PathChanged()                                     {}
+func (nobody) SendersChanged()                                  {}
 func (nobody) Broke()                                           {}
 func (nobody) StateChanged(*Connection, control.TransportState) {}
 

@@ -40,6 +40,8 @@ type uplink struct {
 	tickAt time.Time
 	// began says that a stream has begun.
 	began bool
+	// reports says that the owner is told of new streams.
+	reports bool
 }
 
 func newUplink(c *Connection) *uplink {
@@ -49,10 +51,39 @@ func newUplink(c *Connection) *uplink {
 	}
 }
 
-func (u *uplink) learn(senders []*control.Sender) {
+func (u *uplink) learn(message *control.Offer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.ssrcs.learn(senders)
+	u.ssrcs.learn(message.GetSenders())
+	u.reports = message.GetReportSenders()
+}
+
+// sending are the SSRCs of the streams that have begun.
+func (u *uplink) sending() []*control.Sender {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var senders []*control.Sender
+	for ssrc, s := range u.streams {
+		sender := &control.Sender{Mid: s.mid, Source: sources.Proto(s.source), Rid: s.rid}
+		switch {
+		case s.replaced || s.original != nil && s.original.replaced:
+			continue
+		case s.original != nil:
+			sender.RtxSsrc = ssrc
+		default:
+			sender.Ssrc = ssrc
+		}
+		senders = append(senders, sender)
+	}
+	return senders
+}
+
+// keep takes a new stream.
+func (u *uplink) keep(s *stream) {
+	u.streams[s.ssrc] = s
+	if u.reports {
+		u.connection.cfg.Owner.SendersChanged()
+	}
 }
 
 // negotiated ends the streams of m-lines that no longer publish.
@@ -67,7 +98,7 @@ func (u *uplink) renew(o *offer.Offer) (ended []*forward.Layer) {
 	for i := range o.Sections {
 		line := &o.Sections[i]
 		u.ssrcs.learnExtensions(&line.Extensions)
-		if !line.Publishes || !u.connection.cfg.CanPublish {
+		if !line.Publishes || !u.connection.granted.Load().publish {
 			continue
 		}
 		u.lines[line.MID] = line
@@ -186,7 +217,7 @@ func (u *uplink) place(header *rtp.Header) *stream {
 				return nil
 			}
 			s := &stream{identity: who, ssrc: header.SSRC, source: source, original: original}
-			u.streams[s.ssrc] = s
+			u.keep(s)
 			return s
 		}
 	}
@@ -221,7 +252,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}
-	u.streams[s.ssrc] = s
+	u.keep(s)
 	delete(u.unplaced, s.ssrc)
 	u.reception.Add(s.ssrc, s.codec.ClockRate, repairOf(&s.codec))
 	if !u.began {

@@ -6,6 +6,8 @@ type Batch struct {
 	socket *socket
 	open   bool
 	queue  *queue
+	// letter is nil before the first packet without Begin.
+	letter *letter
 }
 
 // NewBatch makes a batch on one of the sockets.
@@ -39,17 +41,31 @@ func (b *Batch) Space(size int) []byte {
 	return b.queue.space(size)
 }
 
-// Put sends the first n bytes of the last Space at End, or at once without Begin. Errors at End are only counted.
+// Put sends the first n bytes of the last Space at End. Errors at End are only counted. Without Begin it sends them at once and never waits: a
+// full socket refuses them.
 func (b *Batch) Put(n int, to Address, frame Frame) error {
 	// For a zone, net must look its number up.
 	if b.open && b.conn.gathers && to.Addr().Zone() == "" {
 		b.queue.add(n, to, frame)
 		return nil
 	}
-	_, err := b.conn.write(b.queue.space(n), to, frame)
+	err := b.putNow(b.queue.space(n), to, frame)
 	if len(b.queue.packets) == 0 {
 		b.release()
 	}
+	return err
+}
+
+func (b *Batch) putNow(packet []byte, to Address, frame Frame) error {
+	if to.Stream != nil || !b.conn.gathers || to.Addr().Zone() != "" {
+		_, err := b.conn.write(packet, to, frame)
+		return err
+	}
+	if b.letter == nil {
+		b.letter = newLetter()
+	}
+	err := b.socket.sender.sendNow(b.letter, packet, to.AddrPort)
+	b.conn.count(len(packet), err)
 	return err
 }
 

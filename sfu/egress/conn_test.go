@@ -320,4 +320,9 @@ func TestGatherAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, once); n > 0.5 {
 		t.Fatalf("%v allocations a gather", n)
 	}
+	alone := func() { _, _ = put(batch, b, destinations[0]) }
+	alone()
+	if n := testing.AllocsPerRun(100, alone); n > 0.5 {
+		t.Fatalf("%v allocations for a packet that is sent at once", n)
+	}
 }

@@ -52,12 +52,12 @@ func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error 
 
 // False: nothing waits. True: the kernel refuses.
 func (r *receiver) empty(fd uintptr) bool {
-	for {
+	for busy := false; ; busy = true {
 		for i := range r.messages {
 			r.messages[i].Hdr.Namelen = unix.SizeofSockaddrInet6
 			r.messages[i].Hdr.SetControllen(controlBytes)
 		}
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])), receiveMessages, 0, 0, 0)
+		n, errno := r.call(fd, busy)
 		switch errno {
 		case 0:
 		case unix.EINTR:
@@ -68,13 +68,27 @@ func (r *receiver) empty(fd uintptr) bool {
 			r.errno = errno
 			return true
 		}
-		for i := range int(n) {
+		for i := range n {
 			r.deliver(i)
 		}
 		if n < receiveMessages {
 			return false
 		}
 	}
+}
+
+// call takes what waits. It cannot block. While the reader is not busy, the call is raw, so that the runtime does not hear of it: an
+// ordinary one after a pause wakes the runtime's monitor thread, which costs more than the packet. A busy reader needs that thread,
+// because other goroutines must have their turn.
+func (r *receiver) call(fd uintptr, busy bool) (int, syscall.Errno) {
+	var n uintptr
+	var errno syscall.Errno
+	if busy {
+		n, _, errno = unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])), receiveMessages, 0, 0, 0)
+	} else {
+		n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])), receiveMessages, 0, 0, 0)
+	}
+	return int(n), errno
 }
 
 func (r *receiver) deliver(i int) {

@@ -16,6 +16,9 @@ const (
 	// UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535 bytes.
 	maxSegments       = 64
 	maxSegmentedBytes = 65000
+
+	// fewMessages do not keep a thread for long.
+	fewMessages = 4
 )
 
 // sender uses sendmmsg: datagrams take no lock on the socket.
@@ -78,6 +81,38 @@ func newOutbox() *outbox {
 	return o
 }
 
+// letter is one packet that is sent at once. It is used for one packet after the other, so that none allocates.
+type letter struct {
+	bytes  []byte
+	name   unix.RawSockaddrInet6 // of either family
+	length uint32
+	post   func(fd uintptr)
+	errno  syscall.Errno
+}
+
+func newLetter() *letter {
+	l := &letter{}
+	l.post = func(fd uintptr) {
+		for l.errno = unix.EINTR; l.errno == unix.EINTR; {
+			// The call cannot block, and is raw like that of receiver.call.
+			_, _, l.errno = unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(l.bytes))), uintptr(len(l.bytes)),
+				unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.name)), uintptr(l.length))
+		}
+	}
+	return l
+}
+
+// sendNow sends one packet, and never waits.
+func (s *sender) sendNow(l *letter, b []byte, to netip.AddrPort) error {
+	l.bytes, l.length = b, putName(&l.name, to, s.ipv6)
+	err := s.raw.Control(l.post)
+	l.bytes = nil
+	if err == nil && l.errno != 0 {
+		return l.errno
+	}
+	return err
+}
+
 func (s *sender) send(q *queue) {
 	o := q.outbox
 	o.messages, o.runs, o.vectors, o.names, o.control = o.messages[:0], o.runs[:0], o.vectors[:0], o.names[:0], o.control[:0]
@@ -105,9 +140,16 @@ func (s *sender) send(q *queue) {
 	}
 }
 
+// call gives the kernel what is left. It cannot block. A few messages are sent by a raw call: see receiver.call.
 func (o *outbox) call(fd uintptr) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), uintptr(len(o.messages)-o.sent), 0, 0, 0)
-	o.taken, o.errno = int(n), errno
+	left := uintptr(len(o.messages) - o.sent)
+	var n uintptr
+	if left <= fewMessages {
+		n, _, o.errno = unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), left, 0, 0, 0)
+	} else {
+		n, _, o.errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), left, 0, 0, 0)
+	}
+	o.taken = int(n)
 }
 
 func (s *sender) settle(q *queue) {
@@ -180,15 +222,23 @@ func (o *outbox) addPayload(payload []byte, begin int) {
 func (o *outbox) name(to netip.AddrPort, ipv6 bool) *unix.RawSockaddrInet6 {
 	o.names = append(o.names, unix.RawSockaddrInet6{})
 	name := &o.names[len(o.names)-1]
+	putName(name, to, ipv6)
+	return name
+}
+
+// putName writes an address of either family, and returns its length.
+func putName(name *unix.RawSockaddrInet6, to netip.AddrPort, ipv6 bool) (length uint32) {
 	var port *uint16
 	if address := to.Addr().Unmap(); address.Is4() && !ipv6 {
 		short := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
 		short.Family, short.Addr, port = unix.AF_INET, address.As4(), &short.Port
+		length = unix.SizeofSockaddrInet4
 	} else {
 		name.Family, name.Addr, port = unix.AF_INET6, address.As16(), &name.Port
+		length = unix.SizeofSockaddrInet6
 	}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(port))[:], to.Port())
-	return name
+	return length
 }
 
 func (o *outbox) segmentSize(size int) []byte {

@@ -40,6 +40,9 @@ type assignment struct {
 	// apart hears a speaker in another stream than it sees.
 	scarce, apart bool
 
+	// assigned counts the slots that were assigned so far, for tests.
+	assigned uint64
+
 	// The subscriber and the slots that are being assigned.
 	sub     *subscriber
 	slots   []*Slot
@@ -61,18 +64,48 @@ func (a *assignment) assignSlots(sub *subscriber, kind Kind, now time.Time) {
 		return
 	}
 	a.sub, a.slots, a.ranking, a.now = sub, group.slots, a.rankingOf(kind), now
-	// With a view, the page decides who is shown.
-	group.scarce = a.assignKind(kind) && (kind == KindAudio || !sub.hasView)
-	a.scarce = a.scarce || group.scarce
+	a.assigned += uint64(len(group.slots))
+	group.scarce = a.assignKind(kind)
 }
 
 // hasSpeakerWithoutSlot reports whether somebody speaks whom the subscriber does not hear or see. Only that moves slots when the
 // speakers change.
 func (a *assignment) hasSpeakerWithoutSlot(sub *subscriber, kind Kind) bool {
 	group, k := sub.group(kind), a.rankingOf(kind)
-	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
+	return sub.prefersSpeakers(kind) && group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
 		return p.key.peer != sub.peer && !slices.ContainsFunc(group.slots, func(s *Slot) bool { return a.members.shown(s) == p })
 	})
+}
+
+// concernedByMutes reports whether the slots of a kind may show something else, because publications were muted or unmuted. It presumes that the
+// slots were assigned before, and that another change is looked at for itself. A large room is spared the assignment of all slots by this.
+func (a *assignment) concernedByMutes(sub *subscriber, kind Kind, publications []*publication) bool {
+	return len(sub.group(kind).slots) > 0 && slices.ContainsFunc(publications, func(p *publication) bool {
+		return p.kind == kind && len(p.layers) > 0 && p.key.peer != sub.peer && a.concernsMute(sub, p)
+	})
+}
+
+func (a *assignment) concernsMute(sub *subscriber, p *publication) bool {
+	group := sub.group(p.kind)
+	switch {
+	case p.key.source == SourceMicrophone:
+		// A muted microphone keeps its slot until somebody speaks who has none.
+		return false
+	case p.kind == KindVideo && sub.hasView:
+		return group.scarce && slices.ContainsFunc(sub.wants, func(w Want) bool { return w.Peer == p.key.peer && w.Source == p.key.source })
+	case !group.scarce:
+		// Everybody has a slot, muted or not, unless places are held for those who are gone.
+		return p.kind == KindVideo && len(sub.holds) > 0
+	case p.muted:
+		// What has no slot does not get one by being muted.
+		return sub.shows(p.key)
+	default:
+		// A camera takes the slot of another camera only if its owner speaks.
+		return p.speaking || !p.contends() || slices.ContainsFunc(group.slots, func(s *Slot) bool {
+			shown := a.members.shown(s)
+			return shown == nil || shown.muted || len(shown.layers) == 0
+		})
+	}
 }
 
 // assignKind chooses publications for the slots of a kind and puts them there. scarce: there are more candidates than slots.
@@ -85,6 +118,12 @@ func (a *assignment) assignKind(kind Kind) (scarce bool) {
 		}
 		a.shown = append(a.shown, p)
 	}
+	if kind == KindVideo && a.sub.hasView {
+		a.chooseWanted()
+		scarce = len(a.choices) > len(a.slots)
+		a.fillSlots()
+		return scarce
+	}
 	count := 0
 	for _, p := range a.ranking.arrived {
 		if a.eligible(p) {
@@ -94,12 +133,9 @@ func (a *assignment) assignKind(kind Kind) (scarce bool) {
 		}
 	}
 	scarce = count > len(a.slots)
-	switch {
-	case kind == KindAudio:
+	if kind == KindAudio {
 		a.chooseSounds(scarce)
-	case a.sub.hasView:
-		a.chooseWanted()
-	default:
+	} else {
 		a.choosePictures()
 	}
 	a.fillSlots()
@@ -107,7 +143,7 @@ func (a *assignment) assignKind(kind Kind) (scarce bool) {
 }
 
 func (a *assignment) eligible(p *publication) bool {
-	return p.key.peer != a.sub.peer && a.slots[0].canReceive(p.layers[0])
+	return p.key.peer != a.sub.peer && !a.sub.unheard[p.key] && a.slots[0].canReceive(p.layers[0])
 }
 
 // chooseSounds chooses everybody while they fit. Else the sound of screens has up to half of the slots, and a speaker replaces whoever was

@@ -54,6 +54,7 @@ func stamped(payload []byte) []byte {
 // keyframe, and once there is time again everything goes on.
 func TestAStarvedRoomDeliversNothingOld(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {
+		st.room.turn.slots = -1
 		var takes atomic.Int64
 		sound, sight := &slowWriter{takes: &takes}, &slowWriter{takes: &takes}
 		st.room.AddSlot(SlotConfig{Peer: "bob", Mid: "1", Kind: KindAudio, Writer: sound, SSRC: 1, Codecs: []Codec{opus}}).Ready()

@@ -18,6 +18,12 @@ type byHand struct {
 	room *Room
 }
 
+func newByHand(t *testing.T) byHand {
+	h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+	h.room.turn.slots = -1
+	return h
+}
+
 func (h byHand) settle() {
 	for len(h.room.tasks) > 0 {
 		h.room.handleTasks(<-h.room.tasks)
@@ -48,7 +54,7 @@ func (h byHand) push(l *Layer, sequence uint16, timestamp uint32, arrived time.T
 	(&stage{t: h.t, room: h.room}).push(l, rtp.Header{
 		Version: 2, Marker: true, PayloadType: l.cfg.Codec.PayloadType, SequenceNumber: sequence, Timestamp: timestamp,
 	}, payload)
-	p := <-h.room.packets
+	p := h.room.nextPacket()
 	p.arrived = arrived
 	h.room.handle(p)
 }
@@ -66,7 +72,7 @@ func wallSteps() []time.Duration { return []time.Duration{3 * time.Second, -3 * 
 func TestASetWallClockKeepsPictureAndSoundTogether(t *testing.T) {
 	for _, step := range wallSteps() {
 		t.Run(step.String(), func(t *testing.T) {
-			h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+			h := newByHand(t)
 			sound, sight := h.slot("1", KindAudio, opus), h.slot("2", KindVideo, vp8)
 			mic, cam := h.layer(SourceMicrophone, "", opus), h.layer(SourceCamera, "", vp8)
 			begun := time.Now()
@@ -102,7 +108,7 @@ func TestASetWallClockKeepsPictureAndSoundTogether(t *testing.T) {
 func TestASetWallClockIsNoJumpOfTimestamps(t *testing.T) {
 	for _, step := range wallSteps() {
 		t.Run(step.String(), func(t *testing.T) {
-			h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+			h := newByHand(t)
 			sight := h.slot("2", KindVideo, vp8)
 			low, high := h.layer(SourceCamera, "q", vp8), h.layer(SourceCamera, "f", vp8)
 			begun := time.Now()

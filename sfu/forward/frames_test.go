@@ -67,6 +67,11 @@ func TestARoomRestsWhenNobodyWaits(t *testing.T) {
 		if d := every(); d != idleInterval {
 			t.Errorf("a tick every %v in a room without publishers, want %v", d, idleInterval)
 		}
+		st.room.AddLayer(LayerConfig{Peer: "alice", Source: SourceMicrophone, Kind: KindAudio, Codec: opus})
+		st.pass(idleInterval)
+		if d := every(); d != soundInterval {
+			t.Errorf("a tick every %v in a room without pictures, want %v", d, soundInterval)
+		}
 		alice := st.camera("alice", "", 180)
 		view := st.slot("bob", "1", KindVideo)
 		view.slot.Ready()

@@ -89,6 +89,33 @@ func TestANewcomerGetsTheWholeKeyframe(t *testing.T) {
 	})
 }
 
+// TestAKeyframeIsAskedForWhileANewcomerConnects: it is in the cache when the newcomer's DTLS is up, and is not asked for again.
+func TestAKeyframeIsAskedForWhileANewcomerConnects(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		asked := 0
+		alice := &encoder{st: st, codec: h264Codec, sequence: 1000, timestamp: 5000}
+		alice.layer = st.room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: h264Codec, SendPLI: func() { asked++ }})
+		alice.picture(h264Pictures["single NALs"], inOrder)
+		st.pass(time.Second)
+		bob := &screenful{}
+		bob.slot = st.room.AddSlot(SlotConfig{Peer: "bob", Mid: "1", Kind: KindVideo, Writer: bob, SSRC: 4711, RTXSSRC: 4712, Codecs: []Codec{h264Codec}})
+		st.pass(tickInterval)
+		if asked != 1 {
+			t.Fatalf("asked for %d keyframes before DTLS is up, want 1", asked)
+		}
+		alice.picture(h264Pictures["libwebrtc"], inOrder)
+		if early := bob.take(); len(early) > 0 {
+			t.Errorf("%d packets were sent before DTLS is up", len(early))
+		}
+		st.pass(100 * time.Millisecond)
+		bob.slot.Ready()
+		synctest.Wait()
+		if got := bob.take(); len(got) != len(h264Pictures["libwebrtc"]) || asked != 1 {
+			t.Errorf("%d packets of the keyframe at once, after %d requests, want %d after 1", len(got), asked, len(h264Pictures["libwebrtc"]))
+		}
+	})
+}
+
 // TestAnotherPersonsPictureBringsItsParameterSets: the decoder has those of the former person.
 func TestAnotherPersonsPictureBringsItsParameterSets(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {

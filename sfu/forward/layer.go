@@ -3,6 +3,7 @@ package forward
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
@@ -56,6 +57,8 @@ type LayerConfig struct {
 	// OnWanted makes a remote layer: see Layer.Tell. It is told whether anybody here wants the packets, on the room's loop, and must not
 	// block. Nobody does at first.
 	OnWanted func(wanted bool)
+	// Via is what brings a remote layer. Watchers compare it, so that no layer is sent back where it came from.
+	Via any
 
 	// Gone is explained at Room.RemovePeer; it may be nil.
 	Gone func() bool
@@ -75,7 +78,10 @@ type Layer struct {
 	// descriptors belong to the goroutine that calls Push.
 	descriptors descriptor.Reader
 
-	// The room's loop owns the fields below.
+	// queued counts the packets that wait for the loop.
+	queued atomic.Int32
+
+	// Who holds the room's turn owns the fields below.
 	number  uint64
 	format  string
 	closed  bool
@@ -112,7 +118,7 @@ type Layer struct {
 	keyframe     parse.KeyframeStarts
 }
 
-// Push takes a packet over. A full queue drops it (Drops.QueueFull).
+// Push takes a packet over. Sound of a small room has been forwarded when Push returns, unless somebody else had the turn. A full queue drops it (Drops.QueueFull).
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
@@ -127,9 +133,15 @@ func (l *Layer) Push(p *Packet) {
 		return
 	}
 	p.layer, p.arrived = l, time.Now()
+	// Sound that comes after queued sound is queued, too, so that it stays in order.
+	if l.cfg.Kind == KindAudio && l.queued.Load() == 0 && r.forwardHere(p) {
+		return
+	}
+	l.queued.Add(1)
 	select {
 	case r.packets <- p:
 	default:
+		l.queued.Add(-1)
 		select {
 		case <-r.done:
 		default:

@@ -10,29 +10,30 @@ import (
 )
 
 const (
-	// The room ticks at tickInterval while a keyframe is awaited or a path is probed, else at calmInterval, and without publishers at
-	// idleInterval: each tick wakes a process that could sleep.
-	tickInterval = 20 * time.Millisecond
-	calmInterval = 100 * time.Millisecond
-	idleInterval = 500 * time.Millisecond
+	// The room ticks at tickInterval while a keyframe is awaited or a path is probed, else at calmInterval, without pictures at soundInterval,
+	// and without publishers at idleInterval: each tick wakes a process that could sleep.
+	tickInterval  = 20 * time.Millisecond
+	calmInterval  = 100 * time.Millisecond
+	soundInterval = speakersInterval
+	idleInterval  = 500 * time.Millisecond
 
 	measureInterval = 250 * time.Millisecond
 
 	burstPackets = 64
 )
 
-// Run is the room's loop: it forwards until ctx ends and returns nil.
+// Run is the room's loop: it forwards until ctx ends and returns nil. Each step takes the room's turn.
 func (r *Room) Run(ctx context.Context) error {
 	interval := idleInterval
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTimer(untilTick(interval, time.Now()))
 	defer ticker.Stop()
 	defer r.frames.timer.Stop()
 	defer r.pacing.timer.Stop()
 	defer r.release()
 	for {
-		if wanted := r.tickEvery(); wanted != interval {
+		if wanted := r.interval(); wanted != interval {
 			interval = wanted
-			ticker.Reset(interval)
+			ticker.Reset(untilTick(interval, time.Now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -49,22 +50,45 @@ func (r *Room) Run(ctx context.Context) error {
 			r.handleTasks(task)
 		case now := <-ticker.C:
 			r.tick(now)
+			ticker.Reset(untilTick(interval, time.Now()))
 		}
 	}
 }
 
+// untilTick returns the time until a tick that is due in about an interval. All rooms tick at multiples of tickInterval, so that one timer
+// of the process wakes many of them.
+func untilTick(interval time.Duration, now time.Time) time.Duration {
+	ahead := time.Duration(now.UnixNano()) % tickInterval
+	if ahead > tickInterval/2 {
+		ahead -= tickInterval
+	}
+	return interval - ahead
+}
+
+// interval is tickEvery for who does not hold the turn.
+func (r *Room) interval() time.Duration {
+	r.turn.take()
+	defer r.turn.giveBack()
+	return r.tickEvery()
+}
+
+// tickEvery needs the turn.
 func (r *Room) tickEvery() time.Duration {
 	switch {
 	case len(r.members.layers) == 0:
 		return idleInterval
 	case r.viewersWait:
 		return tickInterval
+	case !r.pictures:
+		return soundInterval
 	default:
 		return calmInterval
 	}
 }
 
 func (r *Room) handleTasks(task func()) {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchTask()
 	r.inBatch(func() {
 		r.runTask(task)
@@ -83,13 +107,22 @@ func (r *Room) runTask(task func()) {
 func (r *Room) inBatch(f func()) {
 	for _, b := range r.cfg.Batchers {
 		b.Begin()
-		defer b.End()
 	}
+	defer r.endBatches()
 	f()
 }
 
+func (r *Room) endBatches() {
+	for _, b := range r.cfg.Batchers {
+		b.End()
+	}
+}
+
 func (r *Room) handleBurst(p *Packet) {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchPacket()
+	p.layer.queued.Add(-1)
 	r.inBatch(func() {
 		if len(r.backlog.queue) > 0 || time.Since(p.arrived) > behindAfter {
 			r.catchUp(p)
@@ -101,24 +134,37 @@ func (r *Room) handleBurst(p *Packet) {
 			if i%behindPackets == 0 && time.Since(begun) > behindAfter {
 				return
 			}
-			r.handle(<-r.packets)
+			r.handle(r.nextPacket())
 		}
 	})
 }
 
 func (r *Room) handleBacklog() {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchPacket()
 	r.inBatch(func() { r.catchUp(nil) })
 }
 
 func (r *Room) handleOverdueFrames() {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchPacket()
 	r.inBatch(func() { r.forwardOverdueFrames(time.Now()) })
 }
 
 func (r *Room) handlePaced(now time.Time) {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchPacket()
 	r.inBatch(func() { r.releasePaced(now) })
+}
+
+// nextPacket takes a packet that waits for the loop. It needs the turn.
+func (r *Room) nextPacket() *Packet {
+	p := <-r.packets
+	p.layer.queued.Add(-1)
+	return p
 }
 
 func (r *Room) handle(p *Packet) {
@@ -195,7 +241,7 @@ func (r *Room) catchUp(p *Packet) {
 // drainQueue handles the sound that has come, and lets pictures wait in the backlog.
 func (r *Room) drainQueue() {
 	for range len(r.packets) {
-		r.enqueueBehind(<-r.packets)
+		r.enqueueBehind(r.nextPacket())
 	}
 }
 
@@ -291,17 +337,20 @@ func (r *Room) releasePaced(now time.Time) {
 
 // tick does the periodic work of a room: layers, speakers, measurements, the assignment of slots, reports and probes.
 func (r *Room) tick(now time.Time) {
+	r.turn.take()
+	defer r.turn.giveBack()
 	defer r.catchTask()
 	r.takeBudgets()
-	r.viewersWait = false
+	r.viewersWait, r.pictures = false, false
 	for _, l := range r.members.layers {
+		r.pictures = r.pictures || l.cfg.Kind == KindVideo
 		r.tickLayer(l, now)
 	}
 	for _, sub := range r.members.subscribers {
 		sub.expireHolds(now)
 	}
 	if list, changed := r.speakers.update(now); changed {
-		r.changed.speakers = r.changed.speakers || r.assignment.scarce || r.assignment.apart
+		r.takeSpeakers()
 		if r.cfg.OnSpeakers != nil {
 			r.cfg.OnSpeakers(list)
 		}
@@ -330,6 +379,12 @@ func (r *Room) tick(now time.Time) {
 	})
 }
 
+// takeSpeakers notes that other people speak, or in another order.
+func (r *Room) takeSpeakers() {
+	r.changed.ranking = true
+	r.changed.speakers = r.changed.speakers || r.assignment.scarce || r.assignment.apart
+}
+
 func (r *Room) tickLayer(l *Layer, now time.Time) {
 	r.handling = l
 	defer r.catchPacket()
@@ -343,6 +398,8 @@ func (r *Room) tickSubscriber(sub *subscriber, now time.Time) {
 }
 
 func (r *Room) release() {
+	r.turn.take()
+	defer r.turn.giveBack()
 	close(r.done)
 	for {
 		select {
@@ -366,19 +423,28 @@ func (r *Room) release() {
 // updateSubscribers decides anew what every slot shows, as far as something changed.
 func (r *Room) updateSubscribers(now time.Time) {
 	a := &r.assignment
-	if r.changed.tables || r.changed.speakers {
+	if r.changed.tables || r.changed.speakers || len(r.changed.muted) > 0 || r.changed.ranking && r.assignsSomebody() {
 		a.rankPublications()
-	}
-	if r.changed.tables {
-		a.scarce = false
+		r.changed.ranking = false
 	}
 	r.selection.round++
-	a.apart = false
+	a.scarce, a.apart = false, false
 	for _, sub := range r.members.subscribers {
 		r.updateSubscriber(sub, now)
+		a.scarce = a.scarce || sub.waitsForSpeakers()
 		a.apart = a.apart || sub.apart
 	}
-	r.changed.tables, r.changed.speakers, r.changed.layers = false, false, false
+	r.changed.clear()
+}
+
+// assignsSomebody reports whether all slots of some subscriber are about to be assigned.
+func (r *Room) assignsSomebody() bool {
+	for _, sub := range r.members.subscribers {
+		if sub.changed {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Room) updateSubscriber(sub *subscriber, now time.Time) {
@@ -388,7 +454,7 @@ func (r *Room) updateSubscriber(sub *subscriber, now time.Time) {
 	a.moved = a.moved[:0]
 	pair := sub.apart && r.changed.speakers
 	for _, kind := range []Kind{KindAudio, KindVideo} {
-		if !a.frozen && (anew || r.changed.speakers && a.hasSpeakerWithoutSlot(sub, kind)) {
+		if !a.frozen && (anew || r.changed.speakers && a.hasSpeakerWithoutSlot(sub, kind) || a.concernedByMutes(sub, kind, r.changed.muted)) {
 			a.assignSlots(sub, kind, now)
 			pair = true
 		}

@@ -37,7 +37,7 @@ type Tap interface {
 	Repeat(number uint16)
 }
 
-// Watcher hears of the layers whose publishers are at this node. Its methods run on the room's loop and must not block or call the room.
+// Watcher hears of all layers, of remote ones, too. Its methods run on the room's loop and must not block or call the room.
 type Watcher interface {
 	Added(l *Layer)
 	Dropped(l *Layer)
@@ -49,9 +49,7 @@ func (r *Room) Watch(w Watcher) {
 		r.watchers = append(r.watchers, w)
 		for _, p := range r.members.publications {
 			for _, l := range p.layers {
-				if l.cfg.OnWanted == nil {
-					w.Added(l)
-				}
+				w.Added(l)
 			}
 		}
 	})
@@ -64,6 +62,9 @@ func (r *Room) Unwatch(w Watcher) {
 
 // Config is what the layer was made with.
 func (l *Layer) Config() LayerConfig { return l.cfg }
+
+// Remote reports whether the publisher is at another media node.
+func (l *Layer) Remote() bool { return l.cfg.OnWanted != nil }
 
 // remoteLayer is what a remote layer has beside others.
 type remoteLayer struct {

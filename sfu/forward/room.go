@@ -20,7 +20,7 @@ type Batcher interface {
 	End()
 }
 
-// Config configures a room. Its callbacks run on the loop: they must not block or call the room.
+// Config configures a room. Its callbacks run on the loop, OnBroken also on a reader: they must not block or call the room.
 type Config struct {
 	// OnSlots is told whose Table or Lacks changed, OnSpeakers of changes: loudest first, at most every 300 ms.
 	OnSlots    func(PeerID)
@@ -71,8 +71,9 @@ type Room struct {
 	shared shared
 	level  atomic.Uint32
 
-	// The loop owns the fields below. members are who publishes and who receives; speakers, assignment, selection and codecs decide
+	// Who holds turn owns the fields below: the loop in each of its steps, or a reader that forwards sound. members are who publishes and who receives; speakers, assignment, selection and codecs decide
 	// what each slot shows; frames, pacing, backlog and shards are where packets wait on their way.
+	turn       turn
 	members    members
 	speakers   speakerTracker
 	assignment assignment
@@ -88,14 +89,33 @@ type Room struct {
 	// handling is the layer whose packet is being handled, for catchPacket.
 	handling *Layer
 	// changed is what updateSubscribers has to look at.
-	changed struct{ tables, speakers, layers bool }
+	changed changes
 	// viewersWait asks for the shortest interval between ticks.
 	viewersWait bool
+	// pictures: the room has layers of pictures.
+	pictures bool
 	// measuredAt is when the rates of layers were last measured.
 	measuredAt time.Time
 	// scratch is where packets are put together that are sent again.
 	scratch []byte
 }
+
+// changes are what has happened since subscribers' slots were last assigned.
+type changes struct {
+	// tables: anybody's slots may show something else.
+	tables bool
+	// speakers: who is shown may depend on who speaks now.
+	speakers bool
+	// layers: a slot may be sent another layer of what it shows.
+	layers bool
+	// ranking: who speaks has changed since publications were last ranked. A room where everybody has a slot ranks them only once
+	// somebody's slots are assigned.
+	ranking bool
+	// muted are publications that were muted or unmuted. Most of them concern few subscribers; see assignment.concernsMute.
+	muted []*publication
+}
+
+func (c *changes) clear() { *c = changes{ranking: c.ranking, muted: c.muted[:0]} }
 
 // NewRoom starts nothing; see Run.
 func NewRoom(cfg Config, log *slog.Logger) *Room {
@@ -115,6 +135,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		stats:    newCounters(len(cfg.Batchers)),
 		shared:   newShared(),
 		members:  newMembers(),
+		turn:     newTurn(),
 		speakers: newSpeakerTracker(),
 		frames:   newFrameGatherer(),
 		pacing:   newPacing(),
@@ -157,11 +178,12 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	cfg.Codecs = slices.Clone(cfg.Codecs)
 	s := &Slot{room: r, cfg: cfg}
+	s.continueAt(cfg.Continue)
 	r.post(func() { r.members.addSlot(s) })
 	return s
 }
 
-// RemovePeer also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
+// RemovePeer looks at others' slots only if they show the peer, or may: viewers come and go without a cost for everybody. It also gives up the places held for the peer. Its connections may still be adding slots and layers: their Gone,
 // which must be true by now, refuses them. A peer that returns under the same id brings another Gone.
 func (r *Room) RemovePeer(peer PeerID) {
 	r.post(func() {
@@ -179,16 +201,16 @@ func (r *Room) RemovePeer(peer PeerID) {
 		r.speakers.remove(peer)
 		r.members.remove(peer)
 		r.shared.remove(peer)
-		r.changed.tables = true
 	})
 }
 
-// SetView says what the peer's page shows, most important first. Without a view, everybody is shown at the lowest layer.
+// SetView says what the peer's page shows, most important first. Without a view, everybody is shown at the lowest layer. Sound is heard
+// unless the view has it with no size.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
 		sub := r.members.subscriber(peer)
-		sub.wants, sub.hasView, sub.changed = wants, true, true
+		sub.wants, sub.unheard, sub.hasView, sub.changed = wants, unheardOf(wants), true, true
 	})
 }
 
@@ -211,11 +233,15 @@ func (r *Room) Freeze() {
 // SetMuted takes a muted source out of the speakers; its slot yields to others.
 func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 	r.post(func() {
-		r.members.publication(trackKey{peer: peer, source: source}).muted = muted
+		p := r.members.publication(trackKey{peer: peer, source: source})
 		if source == SourceMicrophone {
 			r.speakers.setMuted(peer, muted)
+			r.changed.speakers = true
 		}
-		r.changed.tables = true
+		if p.muted != muted {
+			p.muted = muted
+			r.changed.muted = append(r.changed.muted, p)
+		}
 	})
 }
 
@@ -281,7 +307,7 @@ func (r *Room) Lacks(peer PeerID) []Lack {
 // Stats may be called at any time.
 func (r *Room) Stats() Stats { return r.stats.read() }
 
-// Demand is at most measureInterval old.
+// Demand is at most measureInterval old, or soundInterval without pictures.
 func (r *Room) Demand() Demand {
 	return r.shared.lastDemand()
 }
@@ -333,12 +359,11 @@ func (r *Room) takeLayer(l *Layer) {
 		}
 	}
 	pub.kind = l.cfg.Kind
+	r.pictures = r.pictures || l.cfg.Kind == KindVideo
 	pub.layers = append(pub.layers, l)
 	r.changed.tables = true
-	if l.cfg.OnWanted == nil {
-		for _, w := range r.watchers {
-			w.Added(l)
-		}
+	for _, w := range r.watchers {
+		w.Added(l)
 	}
 }
 
@@ -361,7 +386,7 @@ func (r *Room) dropLayer(l *Layer) {
 	}
 	l.slots = nil
 	l.unwant()
-	if l.cfg.OnWanted == nil && l.number != 0 {
+	if l.number != 0 {
 		for _, w := range r.watchers {
 			w.Dropped(l)
 		}

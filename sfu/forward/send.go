@@ -128,6 +128,7 @@ func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 	}
 	payload := renumber.PayloadTypes{Media: s.cfg.Codecs[i].PayloadType, RTX: s.cfg.Codecs[i].RTXPayloadType, RED: s.redPayloadType()}
 	s.rewriter.Begin(l.number, payload, in, s.elapsedTicks(l, in.Timestamp, p.arrived))
+	s.align(l)
 	s.payload = payload
 	s.filter.temporal.Begin(p.sequence)
 	if p.described {
@@ -143,11 +144,14 @@ func (s *Slot) switchTo(p *Packet, in *renumber.Incoming) bool {
 // newSlotStream begins at random numbers (RFC 3550 section 5.1). The sequence number is in the lower half, so that the loss of the first packets
 // cannot mislead a receiver's roll-over counter.
 func newSlotStream(kind Kind) renumber.Rewriter {
-	memory := audioMemoryPackets
+	return renumber.New(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memoryOf(kind))
+}
+
+func memoryOf(kind Kind) int {
 	if kind == KindVideo {
-		memory = videoMemoryPackets
+		return videoMemoryPackets
 	}
-	return renumber.New(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
+	return audioMemoryPackets
 }
 
 // elapsedTicks returns the time between the newest packet that was sent and one of another layer. If the publishers' clocks and the arrival of

@@ -62,6 +62,9 @@ type SlotConfig struct {
 
 	// Gone is explained at Room.RemovePeer; it may be nil.
 	Gone func() bool
+
+	// Continue is for a slot that another node had; nil: the slot is new.
+	Continue *Continuation
 }
 
 // How many of the last packets a NACK can find; powers of two.
@@ -224,17 +227,18 @@ func (s *Slot) stopForwarding() {
 	}
 }
 
-// startTarget asks for a keyframe of the target, or replays a recent one, because the publisher makes no other so soon.
+// startTarget asks for a keyframe of the target, or replays a recent one, because the publisher makes no other so soon. Before DTLS is up
+// it asks, so that the keyframe is in the cache when the slot is ready.
 func (s *Slot) startTarget(now time.Time) {
 	l := s.target
 	if l == nil {
 		return
 	}
 	l.addSlot(s)
-	if !s.ready || l.cfg.Kind != KindVideo {
+	if l.cfg.Kind != KindVideo {
 		return
 	}
-	if s.current == nil && l.keyframe.First != 0 && now.Sub(l.keyframe.At) < s.room.cfg.MinPLIInterval && s.replay(l) {
+	if s.ready && s.current == nil && l.keyframe.First != 0 && now.Sub(l.keyframe.At) < s.room.cfg.MinPLIInterval && s.replay(l) {
 		return
 	}
 	l.requestKeyframe(s.sub, now)

@@ -9,9 +9,11 @@ import (
 )
 
 type subscriber struct {
-	peer    PeerID
-	slots   []*Slot
-	wants   []Want
+	peer  PeerID
+	slots []*Slot
+	wants []Want
+	// unheard is the sound that the page does not want, nil if it wants all of it.
+	unheard map[trackKey]bool
 	hasView bool
 	changed bool
 	// apart: a speaker is heard in another stream than the one with the speaker's picture.
@@ -42,7 +44,8 @@ type subscriber struct {
 
 type group struct {
 	slots []*Slot
-	// scarce: there are more candidates than slots.
+	// scarce: there are more candidates than slots, so that the order of candidates matters. With a view, the candidates are what the
+	// page wants.
 	scarce bool
 }
 
@@ -51,6 +54,14 @@ func (sub *subscriber) group(kind Kind) *group {
 		return &sub.sounds
 	}
 	return &sub.pictures
+}
+
+// prefersSpeakers reports whether speakers get the slots of a kind first. With a view, the page decides who is shown.
+func (sub *subscriber) prefersSpeakers(kind Kind) bool { return kind == KindAudio || !sub.hasView }
+
+// waitsForSpeakers reports whether the slots may change when other people speak.
+func (sub *subscriber) waitsForSpeakers() bool {
+	return sub.sounds.scarce || sub.pictures.scarce && sub.prefersSpeakers(KindVideo)
 }
 
 const maxRemembered = 256
@@ -79,6 +90,18 @@ func (sub *subscriber) shows(key trackKey) bool {
 type wish struct {
 	rank, height int
 	hidden       bool
+}
+
+func unheardOf(wants []Want) (unheard map[trackKey]bool) {
+	for _, w := range wants {
+		if w.Source.Kind() == KindAudio && w.hidden() {
+			if unheard == nil {
+				unheard = map[trackKey]bool{}
+			}
+			unheard[trackKey{peer: w.Peer, source: w.Source}] = true
+		}
+	}
+	return unheard
 }
 
 // wishFor returns what the page wants of an entry. Without a view it wants the lowest layer. Sound is never hidden.
@@ -279,7 +302,9 @@ func (sub *subscriber) removeSlot(s *Slot) {
 }
 
 func (sub *subscriber) dropHolds(peer PeerID) {
+	before := len(sub.holds)
 	maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
+	sub.changed = sub.changed || len(sub.holds) != before
 }
 
 func (sub *subscriber) expireHolds(now time.Time) {

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"cmp"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -77,7 +76,7 @@ func (k *talker) arrivals() (all []arrival) {
 
 // play calls see with how much later sound is told to have been sampled than the picture of the same moment.
 func (k *talker) play(t *testing.T, see func(at, apart time.Duration)) {
-	h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+	h := newByHand(t)
 	sound, sight := h.slot("1", KindAudio, opus), h.slot("2", KindVideo, vp8)
 	mic, cam := h.layer(SourceMicrophone, "", opus), h.layer(SourceCamera, "", vp8)
 	begun := time.Now()
@@ -152,7 +151,7 @@ func TestSoundStaysInStepWithThePicture(t *testing.T) {
 // TestSoundWithoutAPictureFollowsItsReports: nothing but the publisher's own report tells that the timestamps stood still. From then on they are told right,
 // in one step, as a camera may be turned on.
 func TestSoundWithoutAPictureFollowsItsReports(t *testing.T) {
-	h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+	h := newByHand(t)
 	sound, mic := h.slot("1", KindAudio, opus), h.layer(SourceMicrophone, "", opus)
 	begun := time.Now()
 	h.report(mic, 1000, begun, begun)
@@ -172,7 +171,7 @@ func TestSoundWithoutAPictureFollowsItsReports(t *testing.T) {
 
 // TestALatePacketFromBeforeAMute keeps the timestamp that it would have had.
 func TestALatePacketFromBeforeAMute(t *testing.T) {
-	h := byHand{t: t, room: NewRoom(Config{}, slog.New(slog.DiscardHandler))}
+	h := newByHand(t)
 	sound, mic, cam := h.slot("1", KindAudio, opus), h.layer(SourceMicrophone, "", opus), h.layer(SourceCamera, "", vp8)
 	begun := time.Now()
 	h.report(cam, 1000, begun, begun)

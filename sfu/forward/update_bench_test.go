@@ -45,16 +45,27 @@ func newCrowd(tb testing.TB, people, sounds, pictures int, views bool) *crowd {
 		}
 		c.drain()
 	}
+	c.room.updateSubscribers(c.now)
 	for range sounds + 1 {
 		c.speak()
 	}
 	return c
 }
 
+// drain does what is to be done, without assigning slots.
 func (c *crowd) drain() {
 	for len(c.room.tasks) > 0 {
-		c.room.handleTasks(<-c.room.tasks)
+		c.room.runTask(<-c.room.tasks)
 	}
+}
+
+// mute turns the next person's camera off, or on again.
+func (c *crowd) mute() {
+	p := c.room.members.publication(trackKey{peer: c.peers[c.turn], source: SourceCamera})
+	c.turn = (c.turn + 7) % len(c.peers)
+	p.muted = !p.muted
+	c.room.changed.muted = append(c.room.changed.muted, p)
+	c.room.updateSubscribers(c.now)
 }
 
 // speak has the next person speak, who is in no slot, and the one before fall silent.
@@ -73,19 +84,20 @@ func (c *crowd) speak() {
 }
 
 // works is what holds up the packets of a room: another speaker whom nobody has in a slot, the same speakers at another level, the
-// look at all layers, and somebody who mutes.
+// look at all layers, a camera that is turned off or on, and the assignment of all slots.
 func (c *crowd) works() map[string]func() {
 	return map[string]func(){
 		"speaker": c.speak,
 		"level":   func() { c.room.changed.speakers = true; c.room.updateSubscribers(c.now) },
 		"look":    func() { c.room.changed.layers = true; c.room.updateSubscribers(c.now) },
-		"mute":    func() { c.room.changed.tables = true; c.room.updateSubscribers(c.now) },
+		"mute":    c.mute,
+		"anew":    func() { c.room.changed.tables = true; c.room.updateSubscribers(c.now) },
 	}
 }
 
-// BenchmarkArrange is for rooms of 100 and of 300.
+// BenchmarkArrange is for rooms of 100, 300 and 1,000.
 func BenchmarkArrange(b *testing.B) {
-	for _, people := range []int{100, 300} {
+	for _, people := range []int{100, 300, 1000} {
 		for _, views := range []bool{true, false} {
 			c := newCrowd(b, people, 6, 16, views)
 			for name, work := range c.works() {

@@ -35,10 +35,10 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 		now := time.Now()
 		peer := func() PeerID { return PeerID(fmt.Sprint("p", rapid.IntRange(0, 6).Draw(t, "peer"))) }
 		source := func() Source {
-			return rapid.SampledFrom([]Source{SourceMicrophone, SourceCamera, SourceScreen}).Draw(t, "source")
+			return rapid.SampledFrom([]Source{SourceMicrophone, SourceCamera, SourceScreen, SourceScreenAudio}).Draw(t, "source")
 		}
 		kindOf := func(s Source) (Kind, Codec) {
-			if s == SourceMicrophone {
+			if s.Kind() == KindAudio {
 				return KindAudio, opus
 			}
 			return KindVideo, vp8
@@ -57,7 +57,7 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 			"slot": func() {
 				n := rapid.IntRange(0, 5).Draw(t, "mid")
 				kind, codec := kindOf([]Source{SourceMicrophone, SourceCamera}[n%2])
-				room.AddSlot(SlotConfig{Peer: peer(), Mid: fmt.Sprint(n), Kind: kind, Codecs: []Codec{codec}, Writer: &sink{}}).Ready()
+				room.AddSlot(SlotConfig{Peer: peer(), Mid: fmt.Sprint(n), Stream: fmt.Sprint(n / 2), Kind: kind, Codecs: []Codec{codec}, Writer: &sink{}}).Ready()
 			},
 			"mute":   func() { room.SetMuted(peer(), source(), rapid.Bool().Draw(t, "muted")) },
 			"budget": func() { room.SetBudget(peer(), uint64(rapid.IntRange(0, 3).Draw(t, "budget")*100_000)) },
@@ -77,10 +77,9 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 						v.lastSpoke = now
 					}
 				}
-				room.changed.speakers = room.assignment.scarce
-				room.updateSubscribers(now)
+				room.takeSpeakers()
 			},
-			"look": func() { room.changed.layers = true; room.updateSubscribers(now) },
+			"look": func() { room.changed.layers = true },
 		}
 		for range 12 { // so that places are scarce
 			acts["publish"]()
@@ -88,12 +87,16 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 		}
 		names := slices.Sorted(maps.Keys(acts))
 		for range 60 {
-			name := rapid.SampledFrom(names).Draw(t, "act")
-			acts[name]()
+			var done []string
+			for range rapid.IntRange(1, 3).Draw(t, "at once") {
+				name := rapid.SampledFrom(names).Draw(t, "act")
+				acts[name]()
+				done = append(done, name)
+			}
 			for len(room.tasks) > 0 {
 				(<-room.tasks)()
-				room.updateSubscribers(now) // at one time: what time changes is not meant here
 			}
+			room.updateSubscribers(now) // at one time: what time changes is not meant here
 			before := room.picture()
 			for _, sub := range room.members.subscribers {
 				for _, s := range sub.slots {
@@ -103,7 +106,7 @@ func TestArrangeLeavesNothingOut(t *testing.T) {
 			room.changed.tables = true
 			room.updateSubscribers(now)
 			if after := room.picture(); !slices.Equal(before, after) {
-				t.Fatalf("%s: %v\nbecame, worked out anew, %v", name, before, after)
+				t.Fatalf("%s: %v\nbecame, worked out anew, %v", done, before, after)
 			}
 		}
 	})
@@ -153,5 +156,64 @@ func TestArrangeAllocatesNothing(t *testing.T) {
 		if slices.Equal(before, c.room.Table(c.peers[0])) {
 			t.Error("a hundred speakers have changed nothing")
 		}
+	}
+}
+
+// TestAMuteConcernsFew: in a large room a camera that is turned off or on concerns those whose slots may change by it. All others' slots are
+// not looked at.
+func TestAMuteConcernsFew(t *testing.T) {
+	const people, pictures = 60, 6
+	all := uint64((people - 1) * pictures)
+	for _, views := range []bool{true, false} {
+		c := newCrowd(t, people, 3, pictures, views)
+		room := c.room
+		last := c.peers[(c.turn+people-7)%people] // speaks, and so is shown without a view
+		silent := c.peers[(c.turn+3)%people]
+		shownBy := uint64(0)
+		for _, sub := range room.members.subscribers {
+			if sub.shows(trackKey{peer: silent, source: SourceCamera}) {
+				shownBy++
+			}
+		}
+		looked := func(peer PeerID, source Source, muted bool) uint64 {
+			before := room.assignment.assigned
+			room.SetMuted(peer, source, muted)
+			c.drain()
+			room.updateSubscribers(c.now)
+			return room.assignment.assigned - before
+		}
+		if got := looked(silent, SourceMicrophone, true) + looked(silent, SourceMicrophone, false); got != 0 {
+			t.Errorf("views %v: %d slots were looked at for a microphone of somebody silent", views, got)
+		}
+		if views {
+			if got := looked(last, SourceCamera, true) + looked(last, SourceCamera, false); got != 0 {
+				t.Errorf("%d slots were looked at, although every view has a slot for all that it wants", got)
+			}
+			continue
+		}
+		if got := looked(silent, SourceCamera, true) + looked(silent, SourceCamera, false); shownBy > 0 || got != 0 {
+			t.Errorf("%d slots were looked at for the camera of somebody silent whom %d show", got, shownBy)
+		}
+		if got := looked(last, SourceCamera, true); got != all {
+			t.Errorf("%d slots were looked at for a camera that everybody shows, want %d", got, all)
+		}
+		if got := looked(last, SourceCamera, false); got != all {
+			t.Errorf("%d slots were looked at for the camera of a speaker, want %d", got, all)
+		}
+	}
+}
+
+// TestViewersComeAndGoWithoutOthers: who publishes nothing costs the other people's slots nothing.
+func TestViewersComeAndGoWithoutOthers(t *testing.T) {
+	c := newCrowd(t, 20, 3, 6, false)
+	before := c.room.assignment.assigned
+	c.room.AddSlot(SlotConfig{Peer: "viewer", Mid: "1", Kind: KindVideo, Codecs: []Codec{vp8}, Writer: &sink{}}).Ready()
+	c.drain()
+	c.room.updateSubscribers(c.now)
+	c.room.RemovePeer("viewer")
+	c.drain()
+	c.room.updateSubscribers(c.now)
+	if got := c.room.assignment.assigned - before; got != 1 {
+		t.Errorf("%d slots were looked at for a viewer with one slot", got)
 	}
 }

@@ -12,10 +12,14 @@ type Answer struct {
 	Fingerprint string
 	Setup       string           // active or passive
 	Candidates  []netip.AddrPort // UDP, the preferred first
-	TCPPort     uint16           // passive, at the same addresses (RFC 6544); 0: none
+	// Standby are UDP addresses of another node, which the client prefers as soon as they answer.
+	Standby []netip.AddrPort
+	TCPPort uint16 // passive, at the same addresses (RFC 6544); 0: none
 	// CanPublish takes what the client sends; CanSubscribe fills slots. Without it an m-line is inactive: rejection
 	// would stop the client's transceiver for good.
 	CanPublish, CanSubscribe bool
+	// DataBytes is the size of the longest message that the client may send on a data channel; 0: there are no data channels.
+	DataBytes int
 	// Slots are by mid; a receiving m-line without one is inactive.
 	Slots map[string]Slot
 }
@@ -33,7 +37,7 @@ func (o *Offer) Answer(a *Answer) string {
 	var w writer
 	w.Grow(512 + 1024*len(o.Sections))
 	w.put("v=0\r\no=- ").number(a.SessionID).put(" ").number(a.Version).put(" IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n")
-	o.writeBundle(&w)
+	o.writeBundle(&w, a)
 	if o.mixed {
 		w.put("a=extmap-allow-mixed\r\n")
 	}
@@ -42,23 +46,29 @@ func (o *Offer) Answer(a *Answer) string {
 	candidates := a.Candidates
 	for i := range o.Sections {
 		s := &o.Sections[i]
-		if s.Rejected {
+		if s.rejectedBy(a) {
 			s.writeRejection(&w)
 			continue
 		}
-		s.write(&w, a)
+		if s.Data {
+			s.writeData(&w, a)
+		} else {
+			s.write(&w, a)
+		}
 		if candidates != nil {
-			w.candidates(candidates, a.TCPPort)
+			w.candidates(candidates, a.Standby, a.TCPPort)
 			candidates = nil
 		}
 	}
 	return w.String()
 }
 
-func (o *Offer) writeBundle(w *writer) {
+func (s *Section) rejectedBy(a *Answer) bool { return s.Rejected || s.Data && a.DataBytes == 0 }
+
+func (o *Offer) writeBundle(w *writer, a *Answer) {
 	named := false
 	for i := range o.Sections {
-		if o.Sections[i].Rejected {
+		if o.Sections[i].rejectedBy(a) {
 			continue
 		}
 		if !named {
@@ -81,11 +91,22 @@ func (s *Section) kind() string {
 
 // writeRejection writes a rejected m-line. Firefox requires the c= line even there.
 func (s *Section) writeRejection(w *writer) {
-	w.put("m=", s.kind(), " 0 UDP/TLS/RTP/SAVPF ").number(uint64(s.format)).put("\r\nc=IN IP4 0.0.0.0\r\n")
+	if s.Data {
+		w.put("m=application 0 ", dataProtocol, " ", dataFormat)
+	} else {
+		w.put("m=", s.kind(), " 0 UDP/TLS/RTP/SAVPF ").number(uint64(s.format))
+	}
+	w.put("\r\nc=IN IP4 0.0.0.0\r\n")
 	if s.MID != "" {
 		w.put("a=mid:", s.MID, "\r\n")
 	}
 	w.put("a=inactive\r\n")
+}
+
+// writeData writes the m-line of data channels (RFC 8841 section 5).
+func (s *Section) writeData(w *writer, a *Answer) {
+	w.put("m=application 9 ", dataProtocol, " ", dataFormat, "\r\nc=IN IP4 0.0.0.0\r\na=setup:", a.Setup, "\r\na=mid:", s.MID)
+	w.put("\r\na=sctp-port:5000\r\na=max-message-size:").number(uint64(a.DataBytes)).put("\r\n")
 }
 
 // write writes an m-line that is not rejected. It repeats a=setup and a=mid on each m-line, because Pion reads them there.

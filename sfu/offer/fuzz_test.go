@@ -18,6 +18,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=audio 9 X 0\r\na=mid:\r\n")
 	f.Add(video("96 98 45 102 104", "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=1;profile-level-id=640c34", "a=rtpmap:98 VP9/90000",
 		"a=fmtp:98 profile-id=0", "a=rtpmap:45 AV1/90000", "a=fmtp:45 level-idx=5;profile=0;tier=0", "a=extmap:4 "+uriVideoOrientation))
+	f.Add(strings.Replace(plainOffer, "BUNDLE 0 1", "BUNDLE 0 1 2", 1) + dataLine)
 	limits := Limits{SDPBytes: 4096, SlotsPerPeer: 4}
 	f.Fuzz(func(t *testing.T, text string) {
 		o, err := Read(text, limits)
@@ -30,7 +31,9 @@ func FuzzAnswer(f *testing.F) {
 		if len(text) > limits.SDPBytes || o.Slots() > limits.SlotsPerPeer || len(o.Sections) == 0 || len(o.Sections) > limits.SlotsPerPeer+maxSections {
 			t.Fatalf("an offer past the limits was accepted: %+v", o)
 		}
-		answer := o.Answer(answerTo(o))
+		told := answerTo(o)
+		told.DataBytes = 1000
+		answer := o.Answer(told)
 		var parsed sdp.SessionDescription
 		if err := parsed.UnmarshalString(answer); err != nil {
 			t.Fatalf("the answer is not SDP: %v\n%s", err, answer)
@@ -41,7 +44,7 @@ func FuzzAnswer(f *testing.F) {
 		for i, media := range parsed.MediaDescriptions {
 			s := &o.Sections[i]
 			mid, _ := media.Attribute("mid")
-			if mid != s.MID || (media.MediaName.Media == "audio") != s.Audio || (media.MediaName.Port.Value == 0) != s.Rejected {
+			if mid != s.MID || (media.MediaName.Media == "audio") != s.Audio || (media.MediaName.Media == "application") != s.Data || (media.MediaName.Port.Value == 0) != s.Rejected {
 				t.Fatalf("m-line %d is answered with %+v, want %+v", i, media, s)
 			}
 			if len(s.Codecs) > 8 || len(s.RIDs) > maxRIDs || len(s.SSRCs) > maxSSRCs || len(s.Repairs) > maxSSRCs || s.Publishes && s.Receives {

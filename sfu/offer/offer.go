@@ -3,6 +3,7 @@ package offer
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrBad is wrapped by every error of Read and Extends. The text is written for the author of the client.
@@ -15,6 +16,10 @@ const (
 	maxNameBytes = 16
 	maxRIDs      = 8
 	maxSSRCs     = 16
+
+	// RFC 8841 sections 4.3 and 5.1.
+	dataProtocol = "UDP/DTLS/SCTP"
+	dataFormat   = "webrtc-datachannel"
 )
 
 // Limits bound one offer.
@@ -46,9 +51,11 @@ type Fingerprint struct {
 type Section struct {
 	MID   string // empty only if rejected
 	Audio bool
+	// Data carries data channels (RFC 8841). It has no direction, codecs and extensions.
+	Data bool
 	// Publishes: the client sends. Receives: it only receives; the m-line is a slot.
 	Publishes, Receives bool
-	// Rejected: stopped, outside the BUNDLE group, or without a codec of ours.
+	// Rejected: stopped, outside the BUNDLE group, without a codec of ours, or a second one for data.
 	Rejected   bool
 	Codecs     []Codec // ours, in the client's order; not to be changed
 	Extensions Extensions
@@ -61,6 +68,11 @@ type Section struct {
 	format   uint8
 	recvOnly uint16 // bit id: only received by the client
 	sendOnly uint16 // bit id: only sent by the client
+}
+
+// HasData reports whether the client wants data channels.
+func (o *Offer) HasData() bool {
+	return slices.ContainsFunc(o.Sections, func(s Section) bool { return s.Data && !s.Rejected })
 }
 
 // Slots returns the number of receiving m-lines.
@@ -78,8 +90,8 @@ func (o *Offer) Slots() int {
 func (o *Offer) Extends(before []Section) error {
 	for i := range before {
 		old := &before[i]
-		stopped := !old.Publishes && !old.Receives
-		if i < len(o.Sections) && (stopped || o.Sections[i].MID == old.MID && o.Sections[i].Audio == old.Audio) {
+		stopped := !old.Publishes && !old.Receives && (!old.Data || old.Rejected)
+		if i < len(o.Sections) && (stopped || o.Sections[i].MID == old.MID && o.Sections[i].Audio == old.Audio && o.Sections[i].Data == old.Data) {
 			continue
 		}
 		return fmt.Errorf("%w: it does not keep the m-line with mid %q where the offer before it had it", ErrBad, old.MID)

@@ -138,6 +138,7 @@ func (r *reader) endSection() error {
 			return fmt.Errorf("%w: the mid %q is used twice", ErrBad, section.MID)
 		}
 	}
+	section.Rejected = section.Rejected || section.Data && r.offer.HasData()
 	if section.Receives {
 		if r.slots++; r.slots > r.limits.SlotsPerPeer {
 			return fmt.Errorf("%w: it asks for more than %d slots", ErrBad, r.limits.SlotsPerPeer)

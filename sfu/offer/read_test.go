@@ -129,9 +129,18 @@ func TestExtends(t *testing.T) {
 		{"fewer", before[:2], false},
 		{"swapped", []Section{before[2], before[1], before[0]}, false},
 		{"another kind", []Section{{MID: "0", Publishes: true}, before[1], before[2]}, false},
+		{"data in place of a slot", []Section{before[0], before[1], {MID: "2", Data: true}}, false},
 	} {
 		if err := (&Offer{Sections: c.lines}).Extends(before); (err == nil) != c.want || err != nil && !errors.Is(err, ErrBad) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+	data := []Section{{MID: "0", Data: true}}
+	if err := (&Offer{Sections: []Section{{MID: "1"}}}).Extends(data); !errors.Is(err, ErrBad) {
+		t.Errorf("a line of data was dropped: %v", err)
+	}
+	data[0].Rejected = true
+	if err := (&Offer{Sections: []Section{{MID: "1"}}}).Extends(data); err != nil {
+		t.Errorf("a rejected line of data was used again: %v", err)
 	}
 }

@@ -28,8 +28,11 @@ type sectionReader struct {
 // begin reads "audio 9 UDP/TLS/RTP/SAVPF 111 63".
 func (r *sectionReader) begin(line string) error {
 	kind, rest, _ := strings.Cut(line, " ")
+	if kind == "application" {
+		return r.beginData(rest)
+	}
 	if kind != "audio" && kind != "video" {
-		return fmt.Errorf("%w: an m-line is of the kind %.32q, want audio or video", ErrBad, kind)
+		return fmt.Errorf("%w: an m-line is of the kind %.32q, want audio, video or application", ErrBad, kind)
 	}
 	port, rest, _ := strings.Cut(rest, " ")
 	protocol, formats, _ := strings.Cut(rest, " ")
@@ -41,6 +44,17 @@ func (r *sectionReader) begin(line string) error {
 	*r = sectionReader{
 		open: true, section: Section{Audio: kind == "audio", format: format}, formats: formats, closed: port == "0", rids: r.rids[:0], session: r.session,
 	}
+	return nil
+}
+
+// beginData reads "9 UDP/DTLS/SCTP webrtc-datachannel" (RFC 8841 section 4).
+func (r *sectionReader) beginData(line string) error {
+	port, rest, _ := strings.Cut(line, " ")
+	protocol, format, _ := strings.Cut(rest, " ")
+	if !digits(port) || protocol != dataProtocol || format != dataFormat {
+		return fmt.Errorf("%w: an m-line has the protocol and format %.48q, want %s %s", ErrBad, rest, dataProtocol, dataFormat)
+	}
+	*r = sectionReader{open: true, section: Section{Data: true}, closed: port == "0", rids: r.rids[:0]}
 	return nil
 }
 
@@ -129,12 +143,17 @@ func (r *sectionReader) direct() {
 func (r *sectionReader) end(before []Codec) (Section, error) {
 	s := &r.section
 	r.open = false
-	r.direct()
+	if !s.Data {
+		r.direct()
+	}
 	r.stopped = r.closed && !r.bundleOnly
 	if s.MID == "" && !r.stopped {
 		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)
 	}
 	s.MID = strings.Clone(s.MID)
+	if s.Data {
+		return Section{MID: s.MID, Data: true, Rejected: r.stopped}, nil
+	}
 	var room [8]Codec
 	switch codecs := r.payloads.codecs(room[:0], r.formats, s.Audio); {
 	case slices.Equal(codecs, before):

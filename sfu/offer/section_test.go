@@ -213,6 +213,41 @@ func TestWhatIsRejected(t *testing.T) {
 	}
 }
 
+// dataLine is as Chromium and Firefox write it.
+const dataLine = "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:2\r\na=sctp-port:5000\r\na=max-message-size:262144\r\n"
+
+func TestData(t *testing.T) {
+	text := strings.Replace(plainOffer, "BUNDLE 0 1", "BUNDLE 0 1 2", 1) + dataLine
+	o := mustRead(t, text)
+	if want := (Section{MID: "2", Data: true}); !o.HasData() || !reflect.DeepEqual(o.Sections[2], want) || o.Slots() != 1 {
+		t.Errorf("read %+v", o.Sections)
+	}
+	accepted := "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=setup:active\r\na=mid:2\r\na=sctp-port:5000\r\na=max-message-size:1000\r\n"
+	if answer := o.Answer(&Answer{Setup: "active", DataBytes: 1000}); !strings.HasSuffix(answer, accepted) || !strings.Contains(answer, "BUNDLE 0 1 2\r\n") {
+		t.Errorf("answered\n%s", answer)
+	}
+	rejected := "m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:2\r\na=inactive\r\n"
+	if answer := o.Answer(&Answer{Setup: "active"}); !strings.HasSuffix(answer, rejected) || !strings.Contains(answer, "BUNDLE 0 1\r\n") {
+		t.Errorf("without data channels answered\n%s", answer)
+	}
+	two := mustRead(t, strings.Replace(text, "BUNDLE 0 1 2", "BUNDLE 0 1 2 3", 1)+strings.Replace(dataLine, "mid:2", "mid:3", 1))
+	if two.Sections[2].Rejected || !two.Sections[3].Rejected {
+		t.Errorf("two lines of data: %+v", two.Sections)
+	}
+	if stopped := mustRead(t, strings.Replace(text, "m=application 9", "m=application 0", 1)); stopped.HasData() {
+		t.Error("a stopped line of data is one")
+	}
+	// LiveKit's Go SDK offers data alone.
+	session, _, _ := strings.Cut(plainOffer, "m=")
+	alone := strings.Replace(session, "BUNDLE 0 1", "BUNDLE 2", 1) + dataLine + "a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 " + hash + "\r\n"
+	o = mustRead(t, alone)
+	answer := answerTo(o)
+	answer.DataBytes = 1000
+	if text := o.Answer(answer); !o.HasData() || !strings.Contains(text, "a=candidate") {
+		t.Errorf("data alone is answered\n%s", text)
+	}
+}
+
 func (s Section) flags() [3]bool { return [3]bool{s.Publishes, s.Receives, s.Rejected} }
 
 func TestNothingOfTheTextIsKept(t *testing.T) {

@@ -2,6 +2,7 @@ package offer
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,8 +54,8 @@ const (
 // Direction preference of a passive TCP candidate (RFC 6544 section 4.2).
 const passive = 4 << 13
 
-func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
-	for i, candidate := range list {
+func (w *writer) candidates(list, standby []netip.AddrPort, tcpPort uint16) {
+	for i, candidate := range append(slices.Clone(standby), list...) {
 		w.candidate(i+1, "udp", preferUDP, max(65535-i, 0), candidate)
 		w.put("\r\n")
 	}
@@ -62,7 +63,7 @@ func (w *writer) candidates(list []netip.AddrPort, tcpPort uint16) {
 		if tcpPort == 0 {
 			break
 		}
-		w.candidate(len(list)+i+1, "tcp", preferTCP, passive+max(8191-i, 0), netip.AddrPortFrom(candidate.Addr(), tcpPort))
+		w.candidate(len(standby)+len(list)+i+1, "tcp", preferTCP, passive+max(8191-i, 0), netip.AddrPortFrom(candidate.Addr(), tcpPort))
 		w.put(" tcptype passive\r\n")
 	}
 	w.put("a=end-of-candidates\r\n")

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"net"
 	"time"
@@ -22,7 +23,13 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 		return
 	}
 	c := t.of(string(user))
-	if c == nil || c.keyed != nil && from.Stream != nil {
+	if c == nil {
+		if h := t.heldBy(string(user)); h != nil {
+			h.check(b, from, now, k)
+		}
+		return
+	}
+	if c.keyed != nil && from.Stream != nil {
 		return
 	}
 	password, ok := c.password(string(user))
@@ -47,14 +54,7 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	if c.keyed == nil {
 		c.heardFrom(from, now)
 	}
-	mapped := &stun.XORMappedAddress{IP: net.IP(from.Addr().AsSlice()), Port: int(from.Port())}
-	if err := k.response.Build(
-		stun.NewTransactionIDSetter(k.request.TransactionID), stun.BindingSuccess, mapped, integrity, stun.Fingerprint,
-	); err != nil {
-		t.log.Debug("check not answered", "error", err)
-		return
-	}
-	if _, err := t.socket.Write(k.response.Raw, from); err != nil {
+	if !t.respond(from, integrity, k) {
 		return
 	}
 	if back, wanted := c.checked(from, k.request.Contains(stun.AttrUseCandidate), now); wanted {
@@ -62,13 +62,48 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	}
 }
 
-// checkBack sends a triggered check (RFC 8445 section 7.3.1.4). Some clients nominate only after one.
-func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
-	const priority = 1862270975
+// respond answers the check in k.request.
+func (t *Transport) respond(to egress.Address, integrity stun.MessageIntegrity, k *checker) bool {
+	mapped := &stun.XORMappedAddress{IP: net.IP(to.Addr().AsSlice()), Port: int(to.Port())}
 	if err := k.response.Build(
-		stun.NewTransactionIDSetter(back.id), stun.BindingRequest, stun.NewUsername(back.remote.ufrag+":"+ours),
-		stun.RawAttribute{Type: stun.AttrICEControlled, Value: make([]byte, 8)},
-		stun.RawAttribute{Type: stun.AttrPriority, Value: binary.BigEndian.AppendUint32(nil, priority)},
+		stun.NewTransactionIDSetter(k.request.TransactionID), stun.BindingSuccess, mapped, integrity, stun.Fingerprint,
+	); err != nil {
+		t.log.Debug("check not answered", "error", err)
+		return false
+	}
+	_, err := t.socket.Write(k.response.Raw, to)
+	return err == nil
+}
+
+// role is that of the node in a check (RFC 8445 section 6.1.1).
+type role int
+
+const (
+	controlled role = iota
+	// controlling makes the client the controlled end, because its tie-breaker cannot be higher (section 7.3.1.1).
+	controlling
+	// nominating is controlling, with USE-CANDIDATE.
+	nominating
+)
+
+func (r role) AddTo(m *stun.Message) error {
+	if r == controlled {
+		m.Add(stun.AttrICEControlled, make([]byte, 8))
+		return nil
+	}
+	m.Add(stun.AttrICEControlling, bytes.Repeat([]byte{255}, 8))
+	if r == nominating {
+		m.Add(stun.AttrUseCandidate, nil)
+	}
+	return nil
+}
+
+// checkBack sends a check, such as a triggered one (RFC 8445 section 7.3.1.4). Some clients nominate only after one.
+func (t *Transport) checkBack(back checkBack, ours string, k *checker) {
+	const usual = 1862270975
+	if err := k.response.Build(
+		stun.NewTransactionIDSetter(back.id), stun.BindingRequest, stun.NewUsername(back.remote.ufrag+":"+ours), back.role,
+		stun.RawAttribute{Type: stun.AttrPriority, Value: binary.BigEndian.AppendUint32(nil, cmp.Or(back.priority, usual))},
 		stun.NewShortTermIntegrity(back.remote.password), stun.Fingerprint,
 	); err != nil {
 		t.log.Debug("check not sent", "error", err)

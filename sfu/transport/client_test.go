@@ -235,7 +235,7 @@ func newClient(t testing.TB, transport *Transport, w *wire, owner string) *clien
 
 // newServer opens a connection whose offer names the certificate, and a client that shakes hands with it as DTLS server
 // once it is checked.
-func newServer(t testing.TB, transport *Transport, w *wire, owner string, certificate tls.Certificate) (*client, *dtls.Conn, chan error) {
+func newServer(t testing.TB, transport *Transport, w *wire, owner string, certificate tls.Certificate, change ...func(*Config)) (*client, *dtls.Conn, chan error) {
 	t.Helper()
 	hash := sha256.Sum256(certificate.Certificate[0])
 	c := &client{t: t, wire: w, got: &recorder{streams: map[uint32]int{}}, Buffer: packetio.NewBuffer(), answers: make(chan *stun.Message, 1024), media: make(chan []byte, 1024)}
@@ -243,11 +243,15 @@ func newServer(t testing.TB, transport *Transport, w *wire, owner string, certif
 	c.from = from
 	go c.sort(arriving)
 	t.Cleanup(func() { _ = arriving.Close() })
-	var err error
-	c.conn, err = transport.Open(Config{
+	cfg := Config{
 		Handler: c.got, Owner: owner, Ufrag: "theirs", Password: theirPassword, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash[:]},
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, changed := range change {
+		changed(&cfg)
+	}
+	var err error
+	c.conn, err = transport.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -63,10 +64,17 @@ type Config struct {
 	// Ufrag and Password are the client's ICE credentials.
 	Ufrag, Password string
 	Fingerprint     Fingerprint
-	Profiles        []dtls.SRTPProtectionProfile
+	// Fresh says that the client's RTCPeerConnection is new, so that it has no former node.
+	Fresh bool
+	// Unmet says that the client is not known yet. Nobody is answered before Meet.
+	Unmet    bool
+	Profiles []dtls.SRTPProtectionProfile
 	// Keys make a keyed connection: the other end is a media node, which Owner names, and there is no DTLS. Its
 	// credentials are those of Dial, so that Ufrag, Password, Fingerprint and Profiles stay empty.
 	Keys Keys
+	// Data carries what DTLS carries beside the handshake until its connection ends, which is after Close at the latest. Nothing is sent
+	// after Close, not even an alert. nil: DTLS ends with the handshake, which spares its memory.
+	Data func(conn net.Conn)
 	Log  *slog.Logger
 	// Trace is told how long ICE and DTLS took. It may be zero.
 	Trace traces.Span
@@ -123,15 +131,21 @@ type Conn struct {
 	mu        sync.Mutex // guards the fields below
 	users     []user
 	remote    user
+	unmet     bool
 	nominated bool
 	wanted    checkBack
-	pipe      *pipe
-	cancel    context.CancelFunc
-	begun     bool
-	up        bool
-	failed    bool
-	closed    bool
-	running   sync.WaitGroup
+	reversal  reversal
+	// priority is that of this node's address, if the client learned it by checks: a higher one than its former node's.
+	priority uint32
+	// keys are zero before DTLS is up, and if a standby cannot use them.
+	keys    Keys
+	pipe    *pipe
+	cancel  context.CancelFunc
+	begun   bool
+	up      bool
+	failed  bool
+	closed  bool
+	running sync.WaitGroup
 
 	// states orders the changes of state.
 	states sync.Mutex
@@ -142,16 +156,16 @@ type checkBack struct {
 	to     egress.Address
 	id     [stun.TransactionIDSize]byte
 	remote user
+	role   role
+	// priority is that of a candidate that the client learns by the check, or 0.
+	priority uint32
 }
 
 type user struct{ ufrag, password string }
 
 // Open makes a connection that waits to be checked.
 func (t *Transport) Open(cfg Config) (*Conn, error) {
-	c := &Conn{
-		transport: t, cfg: cfg, opened: time.Now(),
-		stranger: rate.NewLimiter(checksPerSecond, checksBurst), backs: rate.NewLimiter(backsPerSecond, backsBurst),
-	}
+	c := t.newConn(cfg)
 	keys := cfg.Keys
 	c.cfg.Keys = Keys{}
 	var err error
@@ -165,6 +179,13 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 	}
 	c.Restart(cfg.Ufrag, cfg.Password)
 	return c, nil
+}
+
+func (t *Transport) newConn(cfg Config) *Conn {
+	return &Conn{
+		transport: t, cfg: cfg, opened: time.Now(), unmet: cfg.Unmet,
+		stranger: rate.NewLimiter(checksPerSecond, checksBurst), backs: rate.NewLimiter(backsPerSecond, backsBurst),
+	}
 }
 
 // certify makes a certificate of its own for each connection. With one that it knows, a browser would keep its old DTLS
@@ -195,12 +216,27 @@ func (c *Conn) Restart(ufrag, password string) {
 		return
 	}
 	c.remote, c.nominated = user{ufrag: ufrag, password: password}, false
+	c.reversal.restart()
 	c.users = append(c.users, fresh)
 	if len(c.users) > keptUsers {
 		c.transport.forgetUser(c.users[0].ufrag)
 		c.users = slices.Delete(c.users, 0, 1)
 	}
-	c.transport.serve(fresh.ufrag, c)
+	if !c.unmet {
+		c.transport.serve(fresh.ufrag, c)
+	}
+}
+
+// Meet says who the client of a connection is that was opened with Unmet. Later calls do nothing.
+func (c *Conn) Meet(ufrag, password string, fingerprint Fingerprint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || !c.unmet {
+		return
+	}
+	// The handshake, which reads the fingerprint, begins only after the first check.
+	c.unmet, c.cfg.Fingerprint, c.remote = false, fingerprint, user{ufrag: ufrag, password: password}
+	c.transport.serve(c.users[len(c.users)-1].ufrag, c)
 }
 
 // random returns characters for ICE credentials (RFC 8839 section 5.4).
@@ -280,7 +316,7 @@ func (c *Conn) checkThere(from egress.Address, at time.Time) (back checkBack, wa
 	if c.wanted.to != from {
 		c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
 	}
-	c.wanted.remote = c.remote
+	c.wanted.remote, c.wanted.role = c.remote, c.reversal.role()
 	return c.wanted, c.backs.AllowN(at, 1)
 }
 
@@ -295,6 +331,7 @@ func (c *Conn) answered(from egress.Address, now time.Time, id [stun.Transaction
 		c.wanted = checkBack{}
 		c.use(from, now)
 	}
+	c.reversal.answered(from, id, authentic)
 	c.mu.Unlock()
 	if moves {
 		c.cfg.Handler.Moved()

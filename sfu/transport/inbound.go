@@ -37,11 +37,20 @@ type inbound struct {
 	context *srtp.Context
 	header  rtp.Header
 	control rtcp.Header
-	// streams are the authenticated SSRCs, each with whether it was heard.
-	streams map[uint32]bool
-	reports map[uint32]bool
-	waiting bool
-	early   []earlyPacket
+	// streams are the authenticated SSRCs.
+	streams map[uint32]*incoming
+	// continued has the highest numbers that another node opened of the SSRCs that have not been heard here.
+	continued map[uint32]uint64
+	reports   map[uint32]bool
+	waiting   bool
+	early     []earlyPacket
+}
+
+// incoming is one SSRC of the other end.
+type incoming struct {
+	// heard is false for the SSRCs beyond limits.streams.
+	heard   bool
+	numbers index
 }
 
 func (i *inbound) wait(waiting bool) {
@@ -60,7 +69,7 @@ func (c *Conn) open(keys srtp.Config) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.context, i.streams, i.reports = context, map[uint32]bool{}, map[uint32]bool{}
+	i.context, i.streams, i.reports = context, map[uint32]*incoming{}, map[uint32]bool{}
 	for _, p := range i.early {
 		c.decrypt(p.bytes, p.from, p.arrived)
 	}
@@ -96,8 +105,9 @@ func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 		}
 		return
 	}
-	heard, known := in.streams[binary.BigEndian.Uint32(b[8:])]
-	if known && !heard {
+	ssrc := binary.BigEndian.Uint32(b[8:])
+	stream := in.streams[ssrc]
+	if stream != nil && !stream.heard || stream == nil && !in.continues(ssrc, binary.BigEndian.Uint16(b[2:])) {
 		return
 	}
 	packet, err := in.context.DecryptRTP(b, b, &in.header)
@@ -105,16 +115,16 @@ func (c *Conn) decrypt(b []byte, from egress.Address, now time.Time) {
 		return
 	}
 	c.heardFrom(from, now)
-	if !known {
+	if stream == nil {
 		limits := c.limits()
-		heard = len(in.streams) < limits.streams
-		in.streams[in.header.SSRC] = heard
+		stream = in.add(ssrc, len(in.streams) < limits.streams)
 		if len(in.streams) > limits.flood {
 			c.flooded(limits.flood)
 			return
 		}
 	}
-	if heard {
+	stream.numbers.extend(in.header.SequenceNumber)
+	if stream.heard {
 		c.cfg.Handler.RTP(&in.header, packet, now)
 	}
 }

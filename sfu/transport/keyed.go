@@ -114,9 +114,13 @@ func (c *Conn) gaveUp(err error) error {
 	return err
 }
 
-// keep checks the other node when that is due, so that each side hears that the other lives.
+// keep checks the other node when that is due, so that each side hears that the other lives. A client is nominated.
 func (c *Conn) keep(now time.Time) {
-	if c.keyed == nil || c.present(now) == Failed {
+	if c.keyed == nil {
+		c.nominate(now)
+		return
+	}
+	if c.present(now) == Failed {
 		return
 	}
 	c.mu.Lock()

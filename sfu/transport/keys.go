@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/pion/srtp/v3"
 )
@@ -42,6 +43,15 @@ func ParseKeys(b []byte) (Keys, error) {
 		return Keys{}, fmt.Errorf("%w: %d bytes", errKeysLength, len(b))
 	}
 	return hidden([keysBytes]byte(b)), nil
+}
+
+// keysOf returns the zero value for another profile than AES-128-GCM.
+func keysOf(config srtp.Config) Keys {
+	if config.Profile != srtp.ProtectionProfileAeadAes128Gcm {
+		return Keys{}
+	}
+	k := &config.Keys
+	return hidden([keysBytes]byte(slices.Concat(k.LocalMasterKey, k.LocalMasterSalt, k.RemoteMasterKey, k.RemoteMasterSalt)))
 }
 
 func hidden(secret [keysBytes]byte) Keys {

@@ -23,6 +23,10 @@ type outbound struct {
 	context *srtp.Context
 	closed  bool
 	control rtcp.Header
+
+	// Every used SRTCP index lies above controlFirst, and none above controlHighest. None above controlLimit may be used,
+	// unless that is 0: see Conn.Bound.
+	controlFirst, controlHighest, controlLimit uint32
 }
 
 func (o *outbound) open(keys srtp.Config) error {
@@ -90,7 +94,7 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	space := w.batch.Space(header.MarshalSize() + len(payload) + int(header.PaddingSize) + sealOverhead)
 	n, err := o.media.seal(space, header, payload)
 	if err != nil {
-		return 0, err
+		return 0, w.conn.sealing(err)
 	}
 	w.repeats.put(header.SSRC, header.SequenceNumber, space[:n])
 	return n, w.batch.Put(n, *to, w.frameOf(header.SSRC, header.Timestamp))
@@ -132,6 +136,9 @@ func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 		return net.ErrClosed
 	case o.context == nil || to == nil:
 		return nil
+	}
+	if err := o.countControl(b); err != nil {
+		return w.conn.sealing(err)
 	}
 	space := w.batch.Space(len(b) + controlOverhead)
 	sealed, err := o.context.EncryptRTCP(space[:0], b, &o.control)

@@ -90,13 +90,15 @@ func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error
 	if header.PaddingSize > 0 {
 		payload = space[start : start+pad(space[start:], payload, header.PaddingSize)]
 	}
-	g.address(header)
+	if err := g.address(header); err != nil {
+		return 0, err
+	}
 	g.aead.Seal(space[start:start], g.nonce[:], payload, space[:start])
 	return end + g.aead.Overhead(), nil
 }
 
-// address makes the nonce of a packet (RFC 7714 section 8.1).
-func (g *gcm) address(header *rtp.Header) {
+// address makes the nonce of a packet (RFC 7714 section 8.1). It refuses a number that a standby may use.
+func (g *gcm) address(header *rtp.Header) error {
 	i := g.indices[header.SSRC]
 	if i == nil {
 		i = &index{}
@@ -105,17 +107,30 @@ func (g *gcm) address(header *rtp.Header) {
 	clear(g.nonce[:2])
 	binary.BigEndian.PutUint32(g.nonce[2:], header.SSRC)
 	binary.BigEndian.PutUint16(g.nonce[10:], header.SequenceNumber)
-	binary.BigEndian.PutUint32(g.nonce[6:], i.rollover(header.SequenceNumber))
+	at := i.extend(header.SequenceNumber)
+	switch {
+	case i.limit != 0 && at > i.limit:
+		return errUnacknowledged
+	case i.floor != 0 && at <= i.floor:
+		return errUsedNumber
+	}
+	binary.BigEndian.PutUint32(g.nonce[6:], uint32(at>>16))
 	subtle.XORBytes(g.nonce[:], g.nonce[:], g.salt[:])
+	return nil
 }
 
 // index follows an SSRC's numbers (RFC 3711 section 3.3.1).
 type index struct {
 	begun   bool
 	highest uint64
+	// limit is the highest number that may be sealed, or 0: see Conn.Bound.
+	limit uint64
+	// floor is the highest number that another node may have sealed, or 0.
+	floor uint64
 }
 
-func (i *index) rollover(sequence uint16) uint32 {
+// extend returns the roll-over counter and the number.
+func (i *index) extend(sequence uint16) uint64 {
 	if !i.begun {
 		i.begun, i.highest = true, uint64(sequence)
 	}
@@ -123,7 +138,7 @@ func (i *index) rollover(sequence uint16) uint32 {
 	if at > i.highest && at-i.highest < 1<<15 {
 		i.highest = at
 	}
-	return uint32(at >> 16)
+	return at
 }
 
 // pad writes the payload and its padding (RFC 3550 section 5.1).

@@ -44,13 +44,15 @@ type Transport struct {
 	conns     map[*Conn]struct{}
 	byUser    map[string]*Conn
 	byAddress map[egress.Address]*Conn
+	// held has the clients of other nodes, by our user fragment.
+	held map[string]*Held
 }
 
 // New returns a Transport on a bound address. It needs Run.
 func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
 		socket: socket, panics: guard, log: log, clock: newClock(), checks: sync.Pool{New: func() any { return &checker{} }},
-		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[egress.Address]*Conn{},
+		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[egress.Address]*Conn{}, held: map[string]*Held{},
 	}
 }
 
@@ -148,6 +150,9 @@ func (t *Transport) watch(ctx context.Context) {
 		for _, c := range t.list() {
 			t.on(c, now, (*Conn).keep)
 			t.on(c, now, (*Conn).look)
+		}
+		for _, h := range t.listHeld() {
+			h.keep(now)
 		}
 	})
 }

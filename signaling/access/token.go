@@ -68,6 +68,11 @@ type claims struct {
 	// Attributes are LiveKit's, too.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Video      *video            `json:"video,omitempty"`
+	// Resume, State and Expired are of a token that Renew made: a resume token, what belongs to it, and when the token expired that it was
+	// made of.
+	Resume  string           `json:"holdfastResume,omitempty"`
+	State   string           `json:"holdfastState,omitempty"`
+	Expired *jwt.NumericDate `json:"holdfastExpired,omitempty"`
 }
 
 // Mint makes an access token for ttl.
@@ -108,14 +113,26 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 // Verify returns ErrMissing, ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit. The error's text says why, for the log, and has no part of the
 // token but the names of its API key and of its claims.
 func (k *Keyring) Verify(token string) (Grant, error) {
+	c, err := k.parse(token)
+	if err != nil {
+		return Grant{}, err
+	}
+	if c.Resume != "" {
+		return Grant{}, fmt.Errorf("%w: it continues a session of a LiveKit client, and allows nothing else", ErrUnfit)
+	}
+	return c.grant()
+}
+
+// parse checks everything but what the claims allow.
+func (k *Keyring) parse(token string) (*claims, error) {
 	if token == "" {
-		return Grant{}, ErrMissing
+		return nil, ErrMissing
 	}
 	if len(token) > maxTokenBytes {
-		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
+		return nil, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
 	}
 	if strings.ContainsAny(token, lineBreaks) {
-		return Grant{}, fmt.Errorf("%w: there is a line break in it; give it in one line", ErrForged)
+		return nil, fmt.Errorf("%w: there is a line break in it; give it in one line", ErrForged)
 	}
 	var c claims
 	parsed, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
@@ -129,44 +146,35 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 		jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 	switch {
 	case errors.Is(err, ErrUnknownKey) && c.Issuer == "":
-		return Grant{}, fmt.Errorf("%w: the token names none (iss)", ErrUnknownKey)
+		return nil, fmt.Errorf("%w: the token names none (iss)", ErrUnknownKey)
 	case errors.Is(err, ErrUnknownKey):
-		return Grant{}, fmt.Errorf("%w: %.60q", ErrUnknownKey, c.Issuer)
+		return nil, fmt.Errorf("%w: %.60q", ErrUnknownKey, c.Issuer)
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid) && parsed.Method.Alg() != jwt.SigningMethodHS256.Alg():
-		return Grant{}, fmt.Errorf("%w: it is signed by %s, and must be by HS256", ErrForged, parsed.Method.Alg())
+		return nil, fmt.Errorf("%w: it is signed by %s, and must be by HS256", ErrForged, parsed.Method.Alg())
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
-		return Grant{}, fmt.Errorf("%w: it is not signed with the secret of API key %.60q, or was changed", ErrForged, c.Issuer)
+		return nil, fmt.Errorf("%w: it is not signed with the secret of API key %.60q, or was changed", ErrForged, c.Issuer)
 	case errors.Is(err, jwt.ErrTokenExpired):
-		return Grant{}, ErrExpired
+		return nil, ErrExpired
 	case errors.Is(err, jwt.ErrTokenNotValidYet):
-		return Grant{}, fmt.Errorf("%w: it is not valid yet (nbf); are the clocks right?", ErrUnfit)
+		return nil, fmt.Errorf("%w: it is not valid yet (nbf); are the clocks right?", ErrUnfit)
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
-		return Grant{}, fmt.Errorf("%w: it has no time at which it expires (exp)", ErrUnfit)
+		return nil, fmt.Errorf("%w: it has no time at which it expires (exp)", ErrUnfit)
 	case err != nil:
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return Grant{}, fmt.Errorf("%w: its %s is %s, and must be of type %s", ErrUnfit, wrong.Field, wrong.Value, wrong.Type)
+			return nil, fmt.Errorf("%w: its %s is %s, and must be of type %s", ErrUnfit, wrong.Field, wrong.Value, wrong.Type)
 		}
-		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
+		return nil, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	return c.grant()
+	return &c, nil
 }
 
 // grant reads the claims. Genuine claims may still exceed limits.
 func (c *claims) grant() (Grant, error) {
-	for _, part := range []struct {
-		name, text string
-		most       int
-	}{{"identity (sub)", c.Subject, MaxIdentityBytes}, {"name", c.Name, maxNameBytes}, {"metadata", c.Metadata, maxMetadataBytes}} {
-		if len(part.text) > part.most {
-			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
-		}
+	if len(c.Subject) > MaxIdentityBytes {
+		return Grant{}, fmt.Errorf("%w: its identity (sub) has %d bytes, and at most %d are carried", ErrUnfit, len(c.Subject), MaxIdentityBytes)
 	}
-	attributes := 0
-	for key, value := range c.Attributes {
-		attributes += len(key) + len(value)
-	}
-	if attributes > maxAttributesBytes {
-		return Grant{}, fmt.Errorf("%w: its attributes have %d bytes, and at most %d are carried", ErrUnfit, attributes, maxAttributesBytes)
+	if err := CheckDescription(c.Name, c.Metadata, c.Attributes); err != nil {
+		return Grant{}, fmt.Errorf("%w: its %w", ErrUnfit, err)
 	}
 	identity, err := normal(c.Subject)
 	if err != nil {
@@ -182,6 +190,34 @@ func (c *claims) grant() (Grant, error) {
 		}
 	}
 	return g, nil
+}
+
+// SizeError says that something which is told of a person is too large.
+type SizeError struct {
+	What       string
+	Bytes, Max int
+}
+
+func (e *SizeError) Error() string {
+	verb := "has"
+	if strings.HasSuffix(e.What, "s") {
+		verb = "have"
+	}
+	return fmt.Sprintf("%s %s %d bytes, and at most %d are carried", e.What, verb, e.Bytes, e.Max)
+}
+
+// CheckDescription returns a *SizeError if the name, the metadata or the attributes of a person are too large to be told everybody.
+func CheckDescription(name, metadata string, attributes map[string]string) error {
+	together := 0
+	for key, value := range attributes {
+		together += len(key) + len(value)
+	}
+	for _, part := range []SizeError{{"name", len(name), maxNameBytes}, {"metadata", len(metadata), maxMetadataBytes}, {"attributes", together, maxAttributesBytes}} {
+		if part.Bytes > part.Max {
+			return &part
+		}
+	}
+	return nil
 }
 
 // read fills in LiveKit's defaults, with one difference: a hidden person may neither publish nor chat, because that

@@ -126,7 +126,7 @@ func (d *Doors) Order(ctx context.Context, room ring.RoomID, o waitlist.Order) (
 	case o.Deed != waitlist.Look:
 		d.deps.Log.Info("moderated", "room", room, "deed", o.Deed, "identity", o.Identity, "cap", door.Cap, "closed", door.Closed)
 	}
-	if o.Deed == waitlist.Change && door.Pin != "" {
+	if (o.Deed == waitlist.Change || o.Deed == waitlist.Make || o.Deed == waitlist.Forget) && door.Pin != "" {
 		if _, err := d.writes(ctx, room, door.Pin); err != nil { // else with its next roster
 			d.deps.Log.Debug("a media node has not heard of a change of the door", "room", room, "pin", door.Pin, "error", err)
 		}

@@ -32,6 +32,8 @@ type Session interface {
 	Shown() bool
 	// Move posts the room's new pin. A later pin replaces one that was not taken yet.
 	Move(to pin.Pin)
+	// BranchDied posts that a branch of the room is dead.
+	BranchDied(boot pin.BootID)
 	// End closes the socket; the client may come back elsewhere.
 	End(why error)
 	// Tell sends a fault to the client.
@@ -69,9 +71,14 @@ type Hub struct {
 	mu     sync.Mutex
 	rooms  map[ring.RoomID]*localRoom                // guarded by mu
 	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // guarded by mu
-	// stalls are by the pins of the sessions' rooms, with the time of the last report.
-	stalls  map[pin.BootID]map[Session]time.Time // guarded by mu
-	windows map[pin.BootID]*window               // guarded by mu
+	// stalls are by the boot that has the session's media, with the time of the last report.
+	stalls   map[pin.BootID]map[Session]time.Time // guarded by mu
+	windows  map[pin.BootID]*window               // guarded by mu
+	branches branches                             // guarded by mu
+	// standbys are the sessions whose room's connections a boot can go on with.
+	standbys branches // guarded by mu
+	// whole are those whose room's connections can all go on there.
+	whole branches // guarded by mu
 }
 
 // localRoom is a room with sockets here. The hub's lock guards it.
@@ -94,6 +101,7 @@ func New(deps Deps) *Hub {
 	return &Hub{
 		deps: deps, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom),
 		stalls: make(map[pin.BootID]map[Session]time.Time), windows: make(map[pin.BootID]*window),
+		branches: newBranches(), standbys: newBranches(), whole: newBranches(),
 	}
 }
 
@@ -120,10 +128,13 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	for id, r := range h.byBoot[boot] {
 		local := failover.LocalRoom{Room: id, Pin: r.pin, Peers: len(r.sessions)}
 		for s := range r.sessions {
+			_, atBranch := h.branches.of[s]
+			local.Spread = local.Spread || atBranch
 			if known := s.Load(); known != nil && known.People >= local.Expect.People {
 				local.Expect = *known
 			}
 		}
+		local.WholeAt = h.wholeAt(r)
 		list = append(list, local)
 	}
 	return list
@@ -179,7 +190,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	from := r.pin
 	h.unfile(room, r)
 	for s := range r.sessions {
-		h.unstall(s, from.Boot) // of the former place
+		h.unstall(s, h.mediaOf(s, from)) // of the former place
 	}
 	r.pin, r.stays = to, ""
 	h.file(room, r)
@@ -208,12 +219,15 @@ func (h *Hub) Enter(s Session, p pin.Pin) {
 func (h *Hub) Leave(s Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	defer h.branches.set(s, "")
+	defer h.standbys.set(s, "")
+	defer h.whole.set(s, "")
 	r := h.rooms[s.Room()]
 	if r == nil {
 		return
 	}
 	delete(r.sessions, s)
-	h.unstall(s, r.pin.Boot)
+	h.unstall(s, h.mediaOf(s, r.pin))
 	h.unload(s, r.pin.Boot)
 	if len(r.sessions) == 0 {
 		delete(h.rooms, s.Room())
@@ -367,24 +381,33 @@ func (h *Hub) Empty() bool {
 	return len(h.rooms) == 0
 }
 
-// SendAway ends up to most sessions, only those of the boot's rooms if it is not empty.
+// SendAway ends up to most sessions, only those whose media is at the boot if it is not empty.
 func (h *Hub) SendAway(most int, boot pin.BootID, why error) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rooms := h.rooms
-	if boot != "" {
-		rooms = h.byBoot[boot]
+	sessions := h.fedBy(boot)
+	if boot == "" {
+		sessions = h.all
 	}
-	for _, r := range rooms {
-		for one := range r.sessions {
-			if sent == most {
-				return sent
-			}
-			one.End(why)
-			sent++
+	for one := range sessions {
+		if sent == most {
+			return sent
 		}
+		one.End(why)
+		sent++
 	}
 	return sent
+}
+
+// all is an iterator, and needs h.mu.
+func (h *Hub) all(yield func(Session) bool) {
+	for _, r := range h.rooms {
+		for s := range r.sessions {
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 func (h *Hub) pins() map[ring.RoomID]pin.Pin {
@@ -400,7 +423,7 @@ func (h *Hub) pins() map[ring.RoomID]pin.Pin {
 // Clients repeat it once a second.
 const stallLasts = 3 * time.Second
 
-// ReportStall notes that a client gets no media from its room's node.
+// ReportStall notes that a client gets no media.
 func (h *Hub) ReportStall(s Session, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -411,10 +434,11 @@ func (h *Hub) ReportStall(s Session, epoch uint64) {
 	if _, here := r.sessions[s]; !here {
 		return
 	}
-	if h.stalls[r.pin.Boot] == nil {
-		h.stalls[r.pin.Boot] = make(map[Session]time.Time)
+	boot := h.mediaOf(s, r.pin)
+	if h.stalls[boot] == nil {
+		h.stalls[boot] = make(map[Session]time.Time)
 	}
-	h.stalls[r.pin.Boot][s] = time.Now()
+	h.stalls[boot][s] = time.Now()
 }
 
 // unstall needs h.mu.
@@ -439,8 +463,8 @@ func (h *Hub) Stalled(boot pin.BootID) (stalled, all int) {
 	if stalled == 0 {
 		return 0, 0
 	}
-	for _, r := range h.byBoot[boot] {
-		all += len(r.sessions)
+	for range h.fedBy(boot) {
+		all++
 	}
 	return stalled, all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type client struct {
 	load  *headroom.Room
 	shown bool
 	moves chan pin.Pin
+	died  []pin.BootID
 }
 
 func newClient(room ring.RoomID) *client { return &client{room: room, moves: make(chan pin.Pin, 1)} }
@@ -33,6 +35,8 @@ func (c *client) Load() *headroom.Room { return c.load }
 func (c *client) Shown() bool          { return c.shown }
 func (c *client) End(error)            {}
 func (c *client) Tell(error)           {}
+
+func (c *client) BranchDied(boot pin.BootID) { c.died = append(c.died, boot) }
 
 func (c *client) Move(to pin.Pin) {
 	select {
@@ -57,6 +61,78 @@ func hubOf(rooms int) (*Hub, []*client) {
 	return h, sessions
 }
 
+func TestTheBranchWithTheMostPeopleComesFirst(t *testing.T) {
+	h := newHub(1)
+	for _, branch := range []pin.BootID{"b2", "b3", "b3", "", ""} {
+		one := newClient("room")
+		h.Enter(one, pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"})
+		h.Branch(one, branch)
+	}
+	if got := h.BranchesOf("room"); !slices.Equal(got, []pin.BootID{"b3", "b2"}) {
+		t.Errorf("the branches are %v", got)
+	}
+	if got := h.BranchesOf("another"); len(got) > 0 {
+		t.Errorf("a room that is not here has the branches %v", got)
+	}
+}
+
+func TestMostSessionsSayWhoStandsBy(t *testing.T) {
+	h := newHub(1)
+	var sessions []*client
+	for _, boot := range []pin.BootID{"b3", "b2", "b3", ""} {
+		s := newClient("room")
+		h.Enter(s, pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"})
+		h.Standby(s, boot, false)
+		sessions = append(sessions, s)
+	}
+	if got := h.StandbyOf("room"); got != "b3" {
+		t.Errorf("%q stands by, want b3", got)
+	}
+	if got := h.BranchesOf("room"); len(got) > 0 {
+		t.Errorf("standbys are taken for the branches %v", got)
+	}
+	h.Leave(sessions[0])
+	h.Standby(sessions[2], "", false)
+	if got := h.StandbyOf("room"); got != "b2" {
+		t.Errorf("%q stands by, want b2, the only one that is left", got)
+	}
+	h.Leave(sessions[1])
+	if got := h.StandbyOf("room"); got != "" {
+		t.Errorf("%q stands by, and no session says so", got)
+	}
+}
+
+// TestAllSessionsSayThatAllGoesOn: a room is whole at a boot only if each of its sessions was told so of the same one.
+func TestAllSessionsSayThatAllGoesOn(t *testing.T) {
+	h := newHub(1)
+	at := func() pin.BootID { return h.PinnedTo("b1")[0].WholeAt }
+	enter := func() *client {
+		s := newClient("room")
+		h.Enter(s, pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"})
+		return s
+	}
+	one, other := enter(), enter()
+	for _, c := range []struct {
+		one, other       pin.BootID
+		oneAll, otherAll bool
+		want             pin.BootID
+	}{
+		{"b2", "", true, false, ""}, {"b2", "b2", true, false, ""}, {"b2", "b3", true, true, ""}, {"b2", "b2", true, true, "b2"}, {"b2", "b2", false, true, ""},
+	} {
+		h.Standby(one, c.one, c.oneAll)
+		h.Standby(other, c.other, c.otherAll)
+		if got := at(); got != c.want {
+			t.Errorf("%+v: whole at %q", c, got)
+		}
+	}
+	if h.Leave(one); at() != "b2" {
+		t.Errorf("whole at %q once the one that was told otherwise has left", at())
+	}
+	if enter(); at() != "" {
+		t.Error("somebody came who was told nothing")
+	}
+}
+
 func TestRoomsAreFoundByTheBootOfTheirPin(t *testing.T) {
 	h, sessions := hubOf(3)
 	count := func(b1, b2 int) {
@@ -70,6 +146,12 @@ func TestRoomsAreFoundByTheBootOfTheirPin(t *testing.T) {
 	count(2, 1)
 	h.Moved(context.Background(), "room-0", pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"}) // Lower: ignored.
 	count(2, 1)
+	if h.Branch(sessions[0], "b1"); !h.PinnedTo("b2")[0].Spread {
+		t.Error("a room with somebody at a branch is not spread")
+	}
+	if h.Branch(sessions[0], ""); h.PinnedTo("b2")[0].Spread {
+		t.Error("a room with nobody at a branch is spread")
+	}
 	for _, s := range sessions {
 		h.Leave(s)
 	}

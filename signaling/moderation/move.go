@@ -95,7 +95,7 @@ func (m *Moderation) heldAt(ctx context.Context, room ring.RoomID, at pin.Pin) (
 	}
 	reply, err := client.Rooms(ctx, &control.RoomsRequest{})
 	for _, held := range reply.GetRooms() {
-		if held.GetRoom() == string(room) {
+		if held.GetRoom() == string(room) && held.GetOwner() == "" {
 			return held, nil
 		}
 	}

@@ -28,6 +28,10 @@ type Room struct {
 	EgressBitsPerSecond uint64      `json:"egressBitsPerSecond"`
 	PacketsForwarded    uint64      `json:"packetsForwarded"`
 	PacketsDropped      uint64      `json:"packetsDropped"`
+	// Branches are the nodes that carry some of the room's people beside Node. All counts are of the whole room.
+	Branches []ring.NodeID `json:"branches,omitempty"`
+	// owner is not empty for a branch's part of a room.
+	owner ring.NodeID
 	// folded is Room in lower case, for the search.
 	folded string
 }
@@ -46,8 +50,35 @@ func RoomOf(node ring.NodeID, h *control.HeldRoom) Room {
 	}
 	return Room{
 		Room: ring.RoomID(h.GetRoom()), Node: node, People: people, Connected: connected, EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
-		PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(),
+		PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), owner: ring.NodeID(h.GetOwner()),
 	}
+}
+
+// Joined makes one row of a room's owner and its branches. A branch whose owner did not answer is left out.
+func Joined(rooms []Room) []Room {
+	type part struct {
+		room  ring.RoomID
+		owner ring.NodeID
+	}
+	whole, at := make([]Room, 0, len(rooms)), map[part]int{}
+	for _, r := range rooms {
+		if r.owner == "" {
+			at[part{r.Room, r.Node}] = len(whole)
+			whole = append(whole, r)
+		}
+	}
+	for _, r := range rooms {
+		i, known := at[part{r.Room, r.owner}]
+		if r.owner == "" || !known {
+			continue
+		}
+		w := &whole[i]
+		w.People, w.Connected, w.EgressBitsPerSecond = w.People+r.People, w.Connected+r.Connected, w.EgressBitsPerSecond+r.EgressBitsPerSecond
+		w.PacketsForwarded, w.PacketsDropped = w.PacketsForwarded+r.PacketsForwarded, w.PacketsDropped+r.PacketsDropped
+		w.Branches = append(w.Branches, r.Node)
+		slices.Sort(w.Branches)
+	}
+	return whole
 }
 
 // Question selects a page of the list.
@@ -125,12 +156,18 @@ type Rooms struct {
 	sorted Column
 }
 
+func (r *Room) matches(search string) bool {
+	on := func(n ring.NodeID) bool { return strings.Contains(strings.ToLower(string(n)), search) }
+	return strings.Contains(r.folded, search) || on(r.Node) || slices.ContainsFunc(r.Branches, on)
+}
+
 // Page answers a question.
 func (r *Rooms) Page(ctx context.Context, q Question, ask Ask) Page {
 	r.asking.Lock()
 	defer r.asking.Unlock()
 	if time.Since(r.at) > freshFor {
 		r.rooms, r.unreachable = ask(ctx)
+		r.rooms = Joined(r.rooms)
 		r.at, r.sorted = time.Now(), ""
 		for i := range r.rooms {
 			r.rooms[i].folded = strings.ToLower(string(r.rooms[i].Room))
@@ -149,7 +186,7 @@ func (r *Rooms) Page(ctx context.Context, q Question, ask Ask) Page {
 		if !q.Ascending {
 			room = &r.rooms[len(r.rooms)-1-i]
 		}
-		if search != "" && !strings.Contains(room.folded, search) && !strings.Contains(strings.ToLower(string(room.Node)), search) {
+		if search != "" && !room.matches(search) {
 			continue
 		}
 		if page.Found >= q.Offset && len(page.Rooms) < q.Limit {

@@ -6,6 +6,7 @@
 package replica
 
 import (
+	"bytes"
 	"runtime"
 	"sync"
 	"weak"
@@ -37,6 +38,8 @@ type Told struct {
 	Seq     uint64
 	Roster  *Roster
 	Changes []*control.RosterChange
+
+	encoded []byte // of Changes
 
 	mu     sync.Mutex
 	frames map[any][][]byte // guarded by mu
@@ -83,7 +86,8 @@ func (u *Run) Begin(seq uint64, peers []*control.Peer) *Roster {
 	return (*place).Roster
 }
 
-// Change returns what encoded control.RosterChanges, up to a number, make of a roster that the media node told earlier.
+// Change returns what encoded control.RosterChanges, up to a number, make of a roster that the media node told earlier. Sessions at a branch
+// of the room share with those at its owner what both nodes told alike.
 func (u *Run) Change(from *Roster, seq uint64, encoded []byte) (*Told, error) {
 	if u == nil {
 		return change(from, seq, encoded)
@@ -91,7 +95,7 @@ func (u *Run) Change(from *Roster, seq uint64, encoded []byte) (*Told, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	place := &u.told[seq%kept]
-	if *place != nil && (*place).Seq == seq && (*place).Changes != nil {
+	if *place != nil && (*place).Seq == seq && (*place).Changes != nil && bytes.Equal((*place).encoded, encoded) {
 		return *place, nil
 	}
 	next, err := change(from, seq, encoded)
@@ -106,7 +110,7 @@ func change(from *Roster, seq uint64, encoded []byte) (*Told, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Told{Seq: seq, Roster: from.Change(changes...), Changes: changes}, nil
+	return &Told{Seq: seq, Roster: from.Change(changes...), Changes: changes, encoded: encoded}, nil
 }
 
 // Frames returns what encode returned for the first session with the same key.

@@ -104,7 +104,7 @@ func (d *departed) take(e events.Event) {
 	boot := pin.BootID(e.About)
 	how, ends := map[events.Kind]cluster.Departure{events.NodeDown: cluster.DepartureDead, events.NodeLeft: cluster.DepartureLeft}[e.Kind]
 	switch known := d.gone[name]; {
-	case e.Kind == events.NodeUp:
+	case e.Kind == events.NodeUp, e.Kind == events.NodeBack:
 		d.up[name] = e
 		if !known.boot.Newer(boot) {
 			delete(d.gone, name)

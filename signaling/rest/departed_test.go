@@ -55,6 +55,8 @@ func TestNodesThatAreGone(t *testing.T) {
 	log.add(ago(40), node(events.NodeDown, "twice", "1"))
 	log.add(ago(39), node(events.NodeUp, "twice", "2"))
 	log.add(ago(30), node(events.NodeDown, "twice", "2"))
+	log.add(ago(29), node(events.NodeDown, "thawed", "1"))
+	log.add(ago(28), node(events.NodeBack, "thawed", "1"))
 	log.add(ago(20), node(events.NodeLeft, "drained", "1"))
 	log.add(ago(19), node(events.NodeDown, "drained", "1"))
 	log.add(ago(10), node(events.NodeDown, "live-again", "1"))

@@ -128,8 +128,12 @@ type Deps struct {
 	Moderation *moderation.Moderation
 	Doors      *door.Doors
 
+	// RoomService answers LiveKit's server SDKs.
+	RoomService http.Handler
 	// Socket answers requests for the WebSocket.
 	Socket http.HandlerFunc
+	// LiveKit answers requests for the WebSocket of LiveKit's clients; LiveKitCheck says whether it would.
+	LiveKit, LiveKitCheck http.HandlerFunc
 	// Ready answers balancers.
 	Ready http.HandlerFunc
 	// Sockets counts the connections that have a session.
@@ -197,6 +201,17 @@ func (a *API) grantOf(r *http.Request) (access.Grant, error) {
 	return grant, err
 }
 
+// takeOrders has the routes of those who may change the cluster.
+func (a *API) takeOrders(r chi.Router) {
+	r.Use(a.granted(access.Grant.ForClusterAdmin))
+	r.Post("/nodes/{node}/drain", a.serveDrain)
+	r.Delete("/nodes/{node}/drain", a.serveDrain)
+	r.Post("/rooms/{room}/move", a.serveMove)
+	r.Post("/rooms/{room}/spread", a.serveSpread)
+	r.Post("/rooms/{room}/gather", a.serveGather)
+	r.Delete("/presence", a.serveUserRemoval)
+}
+
 // Handler routes all requests.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
@@ -208,8 +223,13 @@ func (a *API) Handler() http.Handler {
 	r.NotFound(serveNothing)
 	r.MethodNotAllowed(servesWrongMethod(r))
 	r.Get("/ws", a.deps.Socket)
+	for _, path := range []string{"/rtc", "/rtc/v1"} {
+		r.Get(path, a.deps.LiveKit)
+		r.Get(path+"/validate", a.deps.LiveKitCheck)
+	}
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { reply.Text(w, http.StatusOK, "alive") })
 	r.Get(readiness.Path, a.deps.Ready)
+	r.Handle("/twirp/*", a.deps.RoomService)
 	r.Route("/api/v1", func(r chi.Router) {
 		r.Get("/config", a.serveConfig)
 		r.Get("/openapi.json", serveOpenAPI)
@@ -246,13 +266,7 @@ func (a *API) Handler() http.Handler {
 				r.Get("/loads", a.serveLoads)
 				r.Get("/room-list", a.serveRoomList)
 			})
-			r.Group(func(r chi.Router) {
-				r.Use(a.granted(access.Grant.ForClusterAdmin))
-				r.Post("/nodes/{node}/drain", a.serveDrain)
-				r.Delete("/nodes/{node}/drain", a.serveDrain)
-				r.Post("/rooms/{room}/move", a.serveMove)
-				r.Delete("/presence", a.serveUserRemoval)
-			})
+			r.Group(a.takeOrders)
 		})
 	})
 	files := servesStatic(a.deps.Static)

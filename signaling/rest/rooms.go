@@ -95,8 +95,10 @@ func mediaOf(m *control.MediaState) *media {
 }
 
 type heldPeer struct {
-	Peer      string `json:"peer"`
-	Identity  string `json:"identity"`
+	Peer     string `json:"peer"`
+	Identity string `json:"identity"`
+	// Node has the peer, if that is a branch of the room.
+	Node      string `json:"node,omitempty"`
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
@@ -120,6 +122,108 @@ type heldRoom struct {
 	PacketsDropped      uint64     `json:"packetsDropped"`
 	PacketsLate         uint64     `json:"packetsLate"`
 	EgressBitsPerSecond uint64     `json:"egressBitsPerSecond"`
+	// Members are the nodes of a room that has branches, the owner first. The counts above are of all of them.
+	Members []member `json:"members,omitempty"`
+	// Changes are the last ones of these nodes, the oldest first.
+	Changes []change `json:"changes,omitempty"`
+	// Standby can go on with the room's connections.
+	Standby *standby `json:"standby,omitempty"`
+
+	fill  float64
+	owner string // not empty for a branch's part of a room
+}
+
+// member is a node that carries some of a room's people.
+type member struct {
+	Node                string `json:"node"`
+	People              uint32 `json:"people"`
+	EgressBitsPerSecond uint64 `json:"egressBitsPerSecond"`
+	// Fill is the node's load/ceiling, with people who are on their way to it; 0: not known.
+	Fill float64 `json:"fill,omitempty"`
+	// Why, Since, Stays and Link are of a branch. Since is in Unix ms.
+	Why   string `json:"why,omitempty"`
+	Stays string `json:"stays,omitempty"`
+	Since int64  `json:"since,omitempty"`
+	Link  *link  `json:"link,omitempty"`
+}
+
+// standby is a node that stands by for a room.
+type standby struct {
+	Node        string `json:"node"`
+	Connections uint32 `json:"connections"`
+}
+
+// change is one of a spread room's nodes.
+type change struct {
+	At     int64  `json:"at"` // Unix ms
+	What   string `json:"what"`
+	Node   string `json:"node"`
+	To     string `json:"to,omitempty"`
+	People uint32 `json:"people,omitempty"`
+	Why    string `json:"why"`
+}
+
+// link joins a branch to the owner.
+type link struct {
+	Up       bool        `json:"up"`
+	Sent     linkFigures `json:"sent"` // by the owner
+	Received linkFigures `json:"received"`
+}
+
+// linkFigures count since the link began.
+type linkFigures struct {
+	Packets uint64 `json:"packets"`
+	Lost    uint64 `json:"lost"`
+	Layers  uint32 `json:"layers"` // that cross now
+	Known   uint32 `json:"known"`  // that were announced
+}
+
+func linkOf(m *control.Member) *link {
+	figures := func(f *control.LinkFigures) linkFigures {
+		return linkFigures{Packets: f.GetPackets(), Lost: f.GetLost(), Layers: f.GetLayers(), Known: f.GetKnown()}
+	}
+	return &link{Up: m.GetUp(), Sent: figures(m.GetSent()), Received: figures(m.GetReceived())}
+}
+
+// merged makes one row of a room's owner and its branches. A branch whose owner did not answer is left out, as all rooms of that owner are.
+func merged(rooms []heldRoom) []heldRoom {
+	type part struct{ room, owner string }
+	parts := map[part][]heldRoom{}
+	whole := make([]heldRoom, 0, len(rooms))
+	for _, r := range rooms {
+		if r.owner == "" {
+			whole = append(whole, r)
+		} else {
+			parts[part{r.Room, r.owner}] = append(parts[part{r.Room, r.owner}], r)
+		}
+	}
+	for i := range whole {
+		whole[i].join(parts[part{whole[i].Room, whole[i].Node}])
+	}
+	return whole
+}
+
+// join adds the branches' parts to the owner's row, which knows of each branch unless it has just left the room.
+func (r *heldRoom) join(parts []heldRoom) {
+	if len(parts)+len(r.Members) == 0 {
+		return
+	}
+	own := member{Node: r.Node, People: uint32(min(len(r.Peers), 1<<20)), EgressBitsPerSecond: r.EgressBitsPerSecond, Fill: r.fill}
+	for _, p := range parts {
+		at := slices.IndexFunc(r.Members, func(m member) bool { return m.Node == p.Node })
+		if at < 0 {
+			at = len(r.Members)
+			r.Members = append(r.Members, member{Node: p.Node, Link: &link{}})
+		}
+		r.Members[at].People, r.Members[at].EgressBitsPerSecond = uint32(min(len(p.Peers), 1<<20)), p.EgressBitsPerSecond
+		for _, peer := range p.Peers {
+			peer.Node = p.Node
+			r.Peers = append(r.Peers, peer)
+		}
+		r.PacketsForwarded, r.PacketsDropped, r.PacketsLate = r.PacketsForwarded+p.PacketsForwarded, r.PacketsDropped+p.PacketsDropped, r.PacketsLate+p.PacketsLate
+		r.EgressBitsPerSecond += p.EgressBitsPerSecond
+	}
+	r.Members = append([]member{own}, r.Members...)
 }
 
 type roomsAnswer struct {
@@ -177,7 +281,20 @@ func (a *API) askAll(ctx context.Context, request *control.RoomsRequest) roomsAn
 		return heldRooms(reply), err
 	})
 	slices.SortFunc(rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
-	return roomsAnswer{Rooms: rooms, Unreachable: unreachable}
+	return roomsAnswer{Rooms: merged(rooms), Unreachable: unreachable}
+}
+
+func membersOf(branches []*control.Member) []member {
+	return each(branches, func(m *control.Member) member {
+		return member{Node: m.GetPlace().GetNode(), People: m.GetPeople(), Why: m.GetWhy(), Since: m.GetSinceUnixMs(), Fill: m.GetFill(), Stays: m.GetStays(), Link: linkOf(m)}
+	})
+}
+
+func standbyOf(s *control.RoomStandby) *standby {
+	if s == nil {
+		return nil
+	}
+	return &standby{Node: s.GetNode(), Connections: s.GetConnections()}
 }
 
 func heldRooms(reply *control.RoomsReply) []heldRoom {
@@ -185,6 +302,11 @@ func heldRooms(reply *control.RoomsReply) []heldRoom {
 		return heldRoom{
 			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
 			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), PacketsLate: h.GetPacketsLate(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
+			owner: h.GetOwner(), Members: membersOf(h.GetBranches()), fill: h.GetFill(),
+			Changes: each(h.GetChanges(), func(c *control.SpreadChange) change {
+				return change{At: c.GetAtUnixMs(), What: c.GetWhat(), Node: c.GetNode(), To: c.GetTo(), People: c.GetPeople(), Why: c.GetWhy()}
+			}),
+			Standby: standbyOf(h.GetStandby()),
 			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
 				return heldPeer{
 					Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers(),

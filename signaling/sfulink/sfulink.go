@@ -5,6 +5,7 @@
 package sfulink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +34,32 @@ var (
 	errClosed = errors.New("link is closed")
 )
 
+// Place is a media node that has people of a room: the node of the pin, or a branch of the room. Places may be compared with ==.
+type Place struct {
+	Node    ring.NodeID
+	Boot    pin.BootID
+	Control string
+}
+
+// Owner is the place that a pin names.
+func Owner(p pin.Pin) Place { return Place{Node: p.Node, Boot: p.Boot, Control: p.Control} }
+
+// PlaceOf reads a place. It is zero unless a pin could name it.
+func PlaceOf(x *control.Place) Place {
+	p := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Control: x.GetControl()}
+	if p.Validate() != nil {
+		return Place{}
+	}
+	return Owner(p)
+}
+
 // RefusedError is a node's refusal.
 type RefusedError struct {
-	Code    control.Refusal
-	Message string
-	Current pin.Fence // with REFUSAL_FENCED
-	Ended   bool      // with REFUSAL_REMOVED: for everybody
+	Code      control.Refusal
+	Message   string
+	Current   pin.Fence // with REFUSAL_FENCED
+	Ended     bool      // with REFUSAL_REMOVED: for everybody
+	Elsewhere Place     // with REFUSAL_ELSEWHERE: where to attach; zero: at the owner
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
@@ -67,6 +88,8 @@ func codeOf(refusal control.Refusal) wire.Code {
 	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED,
 		control.Refusal_REFUSAL_NOT_HERE:
 		return wire.CodeStoreUnavailable
+	case control.Refusal_REFUSAL_ELSEWHERE:
+		return wire.CodeNodeUnreachable
 	default:
 		return wire.CodeInternal
 	}
@@ -83,6 +106,7 @@ const (
 // Opening says how to attach.
 type Opening struct {
 	Pin          pin.Pin
+	At           Place // zero: at the pin's node
 	Room         ring.RoomID
 	Peer         *control.Peer
 	Generation   uint64
@@ -94,8 +118,15 @@ type Opening struct {
 	Expect       headroom.Room // if it opens the room
 	Path         uint64        // bits per second; 0: unlimited
 	Signaling    ring.NodeID   // who attaches
+	CanChat      bool          // for applications, who are told of it
+	CanRename    bool          // likewise
+	Settings     string        // of the room's door; empty: not known
 	OnlyIfHere   bool          // refused with REFUSAL_NOT_HERE unless the node knows the peer
+	KnowsPlaces  bool          // the client may be sent to a branch of the room
+	ServedBy     pin.BootID    // the media node that had the client last; empty: none
 }
+
+func (o Opening) place() Place { return cmp.Or(o.At, Owner(o.Pin)) }
 
 func (o Opening) message() *control.PeerMessage {
 	var floor *control.Egress
@@ -106,15 +137,17 @@ func (o Opening) message() *control.PeerMessage {
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
-		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor, KnowsScreenAudio: true, KnowsRosterChanges: true, OnlyIfHere: o.OnlyIfHere,
-		Signaling: string(o.Signaling),
+		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor, KnowsScreenAudio: true, KnowsRosterChanges: true, KnowsAudience: true, OnlyIfHere: o.OnlyIfHere,
+		Signaling: string(o.Signaling), KnowsPlaces: o.KnowsPlaces, ServedBy: string(o.ServedBy),
+		CanChat: o.CanChat, CanRename: o.CanRename, Settings: o.Settings,
 	}}}
 }
 
 // Link is an open stream. Only Events needs a single reader.
 type Link struct {
-	// The node's first word, and its number; constant.
+	// The pin, the node that has the peer, the node's first word, and its number; constant.
 	Pin      pin.Pin
+	Place    Place
 	Attached *control.Attached
 	Seq      uint64
 
@@ -152,7 +185,8 @@ func Open(ctx context.Context, client control.MediaClient, o Opening, patience t
 	if ctx.Err() == nil && !errors.As(err, &refused) && !errors.Is(err, ErrUnreachable) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return nil, fmt.Errorf("attach to %s (boot %s) at %s: %w", o.Pin.Node, o.Pin.Boot, o.Pin.Control, err)
+	at := o.place()
+	return nil, fmt.Errorf("attach to %s (boot %s) at %s: %w", at.Node, at.Boot, at.Control, err)
 }
 
 func open(ctx context.Context, client control.MediaClient, o Opening, cancel context.CancelCauseFunc) (*Link, error) {
@@ -174,7 +208,7 @@ func open(ctx context.Context, client control.MediaClient, o Opening, cancel con
 		return nil, fmt.Errorf("the node began with %T", first.GetEvent())
 	}
 	l := &Link{
-		Pin: o.Pin, Attached: attached, Seq: first.GetSeq(),
+		Pin: o.Pin, Place: o.place(), Attached: attached, Seq: first.GetSeq(),
 		stream: stream, cancel: cancel, done: ctx.Done(),
 		in: make(chan *control.PeerEvent, inboundEvents),
 	}
@@ -183,7 +217,7 @@ func open(ctx context.Context, client control.MediaClient, o Opening, cancel con
 }
 
 func refusal(r *control.Refused) *RefusedError {
-	e := &RefusedError{Code: r.GetCode(), Message: r.GetMessage(), Ended: r.GetEnded()}
+	e := &RefusedError{Code: r.GetCode(), Message: r.GetMessage(), Ended: r.GetEnded(), Elsewhere: PlaceOf(r.GetElsewhere())}
 	if f, err := r.GetCurrent().Value(); err == nil {
 		e.Current = f
 	}
@@ -324,7 +358,7 @@ func (l *Link) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
-		l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
+		l.err = fmt.Errorf("link to %s: %w", l.Place.Node, err)
 	}
 	l.cancel(errClosed)
 }

@@ -3,6 +3,8 @@
 package translate
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -103,7 +105,10 @@ func controlKind(k wire.Kind) control.Kind {
 
 // Offer translates an offer. known stands in for a slot table that the client left out.
 func Offer(o *wire.Offer, known []*control.Slot) *control.PeerMessage {
-	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
+	offer := &control.Offer{
+		Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh, Apart: o.Apart, Part: control.Part(o.Part), SlotsWait: o.SlotsWait, DataNegotiated: o.Data,
+		ReportSenders: o.ReportSenders, DataReliable: uint32(o.DataReliable), DataLossy: uint32(o.DataLossy),
+	}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
 		return &control.Sender{Mid: s.Mid, Source: ControlSource(s.Source), Rid: s.Rid, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC}
 	})
@@ -119,6 +124,19 @@ func Offer(o *wire.Offer, known []*control.Slot) *control.PeerMessage {
 		})
 	}
 	return &control.PeerMessage{Message: &control.PeerMessage_Offer{Offer: offer}}
+}
+
+// Senders translates the SSRCs that a media node knows of its client, with a repairing one beside the one that it repairs.
+func Senders(known []*control.Sender) wire.List[wire.Sender] {
+	senders := wire.List[wire.Sender]{}
+	for _, s := range known {
+		i := slices.IndexFunc(senders, func(o wire.Sender) bool { return o.Mid == s.GetMid() && o.Rid == s.GetRid() })
+		if i < 0 {
+			i, senders = len(senders), append(senders, wire.Sender{Mid: s.GetMid(), Source: Source(s.GetSource()), Rid: s.GetRid()})
+		}
+		senders[i].SSRC, senders[i].RTXSSRC = cmp.Or(s.GetSsrc(), senders[i].SSRC), cmp.Or(s.GetRtxSsrc(), senders[i].RTXSSRC)
+	}
+	return senders
 }
 
 // View translates what the client shows for a media node.

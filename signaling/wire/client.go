@@ -11,6 +11,8 @@ type Join struct {
 	Wait bool   `json:"wait,omitempty"`
 	// RosterChanges says that the client takes RosterChanges.
 	RosterChanges bool `json:"rosterChanges,omitempty"`
+	// Places says that the client takes a Restart to another node under the same epoch.
+	Places bool `json:"places,omitempty"`
 }
 
 // Resume continues a session on a new socket.
@@ -22,6 +24,8 @@ type Resume struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	// RosterChanges says that the client takes RosterChanges.
 	RosterChanges bool `json:"rosterChanges,omitempty"`
+	// Places is as in Join.
+	Places bool `json:"places,omitempty"`
 }
 
 // Offer is an SDP offer.
@@ -33,7 +37,30 @@ type Offer struct {
 	Senders List[Sender] `json:"senders"`
 	Slots   []Slot       `json:"slots,omitempty"`
 	Unused  []UnusedSlot `json:"unused,omitempty"`
+	// Apart says that each slot is to have a MediaStream of its own. Sound then never moves to a slot beside its owner's picture.
+	Apart bool `json:"apart,omitempty"`
+	// Part and what follows it are set for clients of LiveKit only. SlotsWait says that a slot sends nothing before its first Refresh,
+	// ReportSenders that the node tells the client's SSRCs, and DataReliable and DataLossy are streams that the client opened at another node.
+	Part          Part   `json:"-"`
+	SlotsWait     bool   `json:"-"`
+	ReportSenders bool   `json:"-"`
+	DataReliable  uint16 `json:"-"`
+	DataLossy     uint16 `json:"-"`
+	// Data says that the data channels of the offer are the negotiated streams 100 (reliable) and 101 (lossy).
+	Data bool `json:"data,omitempty"`
 }
+
+// Part says which connection an offer is of, for a client with one connection for each direction. The numbers are those of control.Part.
+type Part int
+
+// The parts.
+const (
+	PartBoth Part = iota
+	PartUplink
+	PartDownlink
+	// PartDownlinkUnmet is a downlink whose client has not answered yet, so that its ICE and DTLS are not known.
+	PartDownlinkUnmet
+)
 
 // View is what the page shows, with the most important first.
 type View struct {

@@ -19,6 +19,10 @@ type Joined struct {
 	Roster List[Peer] `json:"roster"`
 	ICEServers
 	Permissions Permissions `json:"permissions"`
+	// RoomMetadata is the application's, opaque. Without it there is none, or it follows in RoomUpdated.
+	RoomMetadata *string `json:"roomMetadata,omitempty"`
+	// Audience is as in Audience.
+	Audience int `json:"audience,omitempty"`
 }
 
 // Resumed moves the session to this signaling node.
@@ -32,6 +36,10 @@ type Resumed struct {
 	MediaAlive bool     `json:"mediaAlive"`
 	Silenced   []Source `json:"silenced,omitempty"`
 	ICEServers
+	// RoomMetadata is absent if the media node does not know it yet: what the client knows stays.
+	RoomMetadata *string `json:"roomMetadata,omitempty"`
+	// Audience is as in Audience.
+	Audience int `json:"audience,omitempty"`
 }
 
 // ICEServers are the ICE servers of this signaling node.
@@ -57,10 +65,13 @@ type OfferRejected struct {
 }
 
 // Slots is the whole table of slots.
+// Node is set when the client's media goes on under another pin, perhaps at another node: the client does nothing but take
+// both.
 type Slots struct {
-	Slots List[Slot] `json:"slots"`
-	Lacks List[Lack] `json:"lacks,omitempty"`
-	Epoch uint64     `json:"epoch"`
+	Slots List[Slot]  `json:"slots"`
+	Lacks List[Lack]  `json:"lacks,omitempty"`
+	Node  ring.NodeID `json:"node,omitempty"`
+	Epoch uint64      `json:"epoch"`
 }
 
 // PeerJoined adds a peer to the roster.
@@ -97,6 +108,18 @@ type Roster struct {
 	Roster List[Peer] `json:"roster"`
 	Epoch  uint64     `json:"epoch"`
 	Seq    uint64     `json:"seq"`
+}
+
+// Audience counts the other people who are in the room and not in the roster: in a large room, some of those who only watch.
+type Audience struct {
+	Others int    `json:"others"`
+	Epoch  uint64 `json:"epoch"`
+}
+
+// RoomUpdated says that the room's metadata are others now.
+type RoomUpdated struct {
+	Metadata string `json:"metadata"`
+	Epoch    uint64 `json:"epoch"`
 }
 
 // Speakers lists who speaks, the loudest first.
@@ -284,6 +307,8 @@ func (*Chat) kind() Type               { return "chat" }
 func (*Restart) kind() Type            { return "restart" }
 func (*Settled) kind() Type            { return "settled" }
 func (*Limited) kind() Type            { return "limited" }
+func (*Audience) kind() Type           { return "audience" }
+func (*RoomUpdated) kind() Type        { return "room-updated" }
 func (*Reoffer) kind() Type            { return "reoffer" }
 func (*Error) kind() Type              { return "error" }
 func (*Pong) kind() Type               { return "pong" }

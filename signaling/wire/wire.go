@@ -216,4 +216,6 @@ type Placement struct {
 	Epoch uint64      `json:"epoch"`
 	// ScreenAudio says that the node knows that source. An older node would take it for the microphone.
 	ScreenAudio bool `json:"screenAudio,omitempty"`
+	// Data says that the node takes data channels. An older node rejects an offer that has them.
+	Data bool `json:"data,omitempty"`
 }

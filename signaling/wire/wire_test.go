@@ -157,6 +157,7 @@ func fieldsIn(of reflect.Type) []string {
 		switch {
 		case field.Anonymous:
 			names = append(names, fieldsIn(field.Type)...)
+		case name == "-": // It is not on the wire.
 		case options == "omitempty":
 			names = append(names, name+"?")
 		default:

@@ -24,6 +24,9 @@ const SIDE_PIXELS = 32768;
 const WANTS = 512;
 const SLOTS = 64;
 const CAP = 1_000_000;
+const DATA_BYTES = 15 << 10;
+const TOPIC_BYTES = 256;
+const RECEIVERS = 64;
 
 /** @param {string} message */
 const bad = (message) => new CallError('bad_argument', { message });
@@ -77,6 +80,22 @@ export const checkName = (name) => text('name', name, NAME_BYTES);
 
 /** @param {unknown} emoji */
 export const checkEmoji = (emoji) => oneOf('reaction', EMOJIS, emoji);
+
+/**
+ * Returns the message with its defaults.
+ * @param {Uint8Array | string} payload
+ * @param {import('./data.js').DataOptions} options
+ */
+export function checkData(payload, { to = [], topic = '', reliable = true }) {
+  if (typeof payload !== 'string' && !(payload instanceof Uint8Array)) throw bad(`What is sent is a text or a Uint8Array, not ${shown(payload)}.`);
+  if (!Array.isArray(to) || to.length > RECEIVERS) throw bad(`to is a list of at most ${RECEIVERS} peers.`);
+  to.forEach(checkPeer);
+  if (topic !== '') text('topic', topic, TOPIC_BYTES);
+  checkBoolean('reliable', reliable);
+  const sent = typeof payload === 'string' ? new TextEncoder().encode(payload) : payload;
+  if (sent.length > DATA_BYTES) throw new CallError('data_too_long');
+  return { payload: sent, to, topic, reliable };
+}
 
 /** @param {unknown} line of the chat */
 export function checkLine(line) {
@@ -197,13 +216,14 @@ export function checkLimit(what, ms) {
 }
 
 /** @param {import('./call-options.js').CallOptions} options */
-export function checkCallOptions({ audioSlots = 0, videoSlots = 0, videoCodec = 'VP8', simulcast = true, moveLive = true, scalabilityMode = '', createTransform }) {
+export function checkCallOptions({ audioSlots = 0, videoSlots = 0, videoCodec = 'VP8', simulcast = true, moveLive = true, data = false, scalabilityMode = '', createTransform }) {
   for (const [what, slots] of Object.entries({ audioSlots, videoSlots })) {
     if (!Number.isInteger(slots) || slots < 0 || slots > SLOTS) throw bad(`${what} is a whole number from 0 to ${SLOTS}, not ${shown(slots)}.`);
   }
   oneOf('codec', CODECS, videoCodec);
   checkBoolean('simulcast', simulcast);
   checkBoolean('moveLive', moveLive);
+  checkBoolean('data', data);
   if (typeof scalabilityMode !== 'string') throw bad(`scalabilityMode is a text, not ${shown(scalabilityMode)}.`);
   if (createTransform !== undefined && typeof createTransform !== 'function') throw bad(`createTransform is a function, not ${shown(createTransform)}.`);
 }

@@ -24,6 +24,7 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {VideoCodec} [videoCodec] what pictures are sent in, where the browser can (VP8, which every browser shows)
  * @property {string} [scalabilityMode] such as `L3T3_KEY`: the camera is one stream in layers instead of several, where the browser can; only with VP9 and AV1
  * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus, VP8 and VP9 are used
+ * @property {boolean} [data] data channels, for `call.data` (false); all media nodes must have a version with them
  * @property {import('./faults.js').Faults} [faults] for tests only
  * @property {SocketMaker} [WebSocket] a stand-in, for tests only
  */
@@ -39,9 +40,12 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
  */
 
+/** @typedef {{adopt: (pc: RTCPeerConnection) => void}} DataChannels gives a new connection its data channels */
+
 /**
  * @typedef {object} MediaOptions
  * @property {(message: import('./protocol.js').ClientMessage) => boolean} send
+ * @property {(offer: import('./protocol.js').Offer) => boolean} sendAhead sends it behind a join that waits for its answer; false when none waits
  * @property {() => boolean} isOpen
  * @property {(signal: AbortSignal) => Promise<void>} socketOpen
  * @property {boolean} canMove
@@ -52,6 +56,7 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {VideoCodec} [videoCodec]
  * @property {string} [scalabilityMode]
  * @property {CreateTransform} [createTransform]
+ * @property {DataChannels | null} [data] null for none
  * @property {import('./faults.js').Faults} faults
  * @property {() => boolean} screenAudio whether the server takes that source
  * @property {(stream: import('./protocol.js').Stream) => boolean} isExpected

@@ -5,6 +5,7 @@ import { checkBoolean, checkCallOptions, checkedWants, checkIdentities, checkJoi
 import { mediaOptions } from './call-options.js';
 import { callState } from './call-state.js';
 import { Chat } from './chat.js';
+import { Data } from './data.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 import { Media } from './media.js';
@@ -33,16 +34,20 @@ import { WatchList } from './watch-list.js';
  * - `waiting` {position, reason, estimateMs?}: the room has no place yet; `joined` follows by itself
  * - `joined` the server's message: who I am, who is here
  * - `roster` {roster}
+ * - `audience` {audience}: how many others are in a large room and not in its roster
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
  * - `undecodable` {undecodable}: streams that arrive and cannot be decoded, and for which nothing more is tried, or no longer
+ * - `room-metadata` {metadata}: the application has changed the room's metadata, or they are known now
  * - `limited` {limited}: the media node begins or ceases to hold pictures back
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
+ * - `data` {peer, identity, topic, payload, reliable}: a message over data channels; `data-open` {open}: they are open, or no longer
  * - `reactions`, `muted-by`, `unmute-asked`, `permissions`, `door`: see Moderation
  * - `presence` {changes}: watched users of whom something else is known now
  * - `stalled` {silentMs}: nothing arrives any more; every second while that is so, except during a move
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
+ * - `continued` {node, epoch}: the room moved, and another node goes on with the same connection: this client had nothing to do
  * - `mended` {node, epoch, how, attempt, gapMs, lost}: the connection was made again or renewed; the room stayed where it was
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
@@ -59,8 +64,14 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
   #watched = new WatchList(this, (message) => this.#session?.send(message) ?? false);
   /** Direct messages, to people elsewhere too: see Messages. */
   messages = new Messages((message) => this.#session?.send(message) ?? false);
+  /** Messages to people in the room over data channels, for a call with the option `data`. */
+  data;
   /** Whether the media node is near its ceiling. Pictures are smaller or paused then, and sound is complete. */
   limited = false;
+  /** How many others are in the room and not in the roster: in a large room, some of those who only watch. Who raises a hand or writes is in the roster. */
+  audience = 0;
+  /** What the application says of the room. */
+  roomMetadata = '';
   /** @type {Session | null} */
   #session = null;
   /** @type {Media | null} */
@@ -87,6 +98,11 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
     super();
     checkCallOptions(options);
     this.#options = options;
+    this.data = new Data(options.data ?? false, {
+      heard: (message) => emit(this, 'data', message),
+      changed: (open) => emit(this, 'data-open', { open }),
+      may: () => this.#me?.permissions?.chat !== false,
+    });
   }
 
   get state() {
@@ -161,6 +177,16 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
   }
 
   /**
+   * Makes the connection of the first join, for which a browser takes some 50 ms, so that `join` only sends it. Does nothing once joined. `leave`
+   * closes a connection that is not used.
+   */
+  prepare() {
+    if (this.#state !== 'idle' || typeof RTCPeerConnection === 'undefined') return;
+    this.#media ??= this.#makeMedia();
+    this.#media.prepareFirst();
+  }
+
+  /**
    * Resolves when the person is in the room, perhaps after waiting in line; media follows (`state` becomes `live`). Rejects with a CallError: at
    * once with `bad_url`, `bad_token` or `bad_argument`, after which the call can be joined again, else within `joinLimitMs`.
    * @param {JoinOptions} options
@@ -179,6 +205,7 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
       this.addEventListener('joined', (event) => resolve(/** @type {CustomEvent} */ (event).detail), { once: true });
       this.addEventListener('left', (event) => reject(CallError.of(/** @type {CustomEvent} */ (event).detail)), { once: true });
       this.#session?.start();
+      this.#media?.prepareFirst();
     });
   }
 
@@ -188,6 +215,10 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
    * @param {{back?: boolean}} [options]
    */
   leave(options) {
+    if (this.#state === 'idle') {
+      this.#media?.close();
+      this.#media = null;
+    }
     this.#session?.leave(options?.back ?? false);
     this.#finish({ code: 'left', message: 'You left the call.' });
   }
@@ -309,41 +340,49 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
     return this.#media?.stats();
   }
 
-  /** @param {import('./session.js').SessionOptions} options */
-  #open(options) {
-    const session = new Session(options, () => this.#roster.cursor);
+  #makeMedia() {
     const media = new Media({
       ...mediaOptions(this.#options),
-      send: (message) => session.send(message),
-      isOpen: () => session.isOpen,
-      socketOpen: (signal) => session.opened(signal),
-      screenAudio: () => session.screenAudio,
+      send: (message) => this.#session?.send(message) ?? false,
+      sendAhead: (offer) => this.#session?.sendAhead(offer) ?? false,
+      isOpen: () => this.#session?.isOpen ?? false,
+      socketOpen: async (signal) => this.#session?.opened(signal),
+      screenAudio: () => this.#session?.screenAudio ?? false,
+      data: this.#options.data ? this.data : null,
       isExpected: (stream) => this.#view.expects(stream, this.roster),
       people: () => this.roster.length,
     });
+    for (const type of ['slot', 'lacks', 'undecodable', 'mended', 'continued']) on(media, type, (detail) => emit(this, type, detail));
+    on(media, 'alarm', (error) => emit(this, 'error', error));
+    reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => this.#session?.sendOrKeep(message) });
+    on(media, 'way', (path) => this.#session?.send({ type: 'ping', t: Math.round(performance.now()), path }));
+    on(media, 'moving', () => this.#refreshState());
+    on(media, 'up', () => this.#onUp());
+    on(media, 'stalled', ({ epoch, silentMs }) => {
+      emit(this, 'stalled', { silentMs });
+      if (isDue(media.slots, this.roster)) this.#session?.send({ type: 'stalled', epoch, silentMs });
+    });
+    return media;
+  }
+
+  /** @param {import('./session.js').SessionOptions} options */
+  #open(options) {
+    const session = new Session(options, () => this.#roster.cursor);
+    const media = (this.#media ??= this.#makeMedia());
     this.#session = session;
-    this.#media = media;
     this.moderation.follow(session); // First: what is repeated to a new node is said as it is then.
     on(session, 'joined', (message) => this.#onJoined(message));
     on(session, 'resumed', (message) => this.#onResumed(message));
     on(session, 'message', (message) => this.#onMessage(message));
     on(session, 'waiting', ({ position, reason, estimateMs }) => emit(this, 'waiting', { position, reason, estimateMs }));
+    on(session, 'asked', () => media.sendAhead());
+    on(session, 'ahead-refused', () => media.offers.aheadRefused());
     on(session, 'lost', () => this.#refreshState());
     on(session, 'refused', ({ message, error }) => this.#onRefused(message, error));
     on(session, 'error', (error) => emit(this, 'error', error));
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
     this.#watched.follow(session);
     this.messages.follow(session);
-    for (const type of ['slot', 'lacks', 'undecodable', 'mended']) on(media, type, (detail) => emit(this, type, detail));
-    on(media, 'alarm', (error) => emit(this, 'error', error));
-    reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => session.sendOrKeep(message) });
-    on(media, 'way', (path) => session.send({ type: 'ping', t: Math.round(performance.now()), path }));
-    on(media, 'moving', () => this.#refreshState());
-    on(media, 'up', () => this.#onUp());
-    on(media, 'stalled', ({ epoch, silentMs }) => {
-      emit(this, 'stalled', { silentMs });
-      if (isDue(media.slots, this.roster)) session.send({ type: 'stalled', epoch, silentMs });
-    });
   }
 
   /** @param {import('./protocol.js').Joined} message */
@@ -351,6 +390,8 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
     this.#me = message;
     this.#wentUp = false;
     this.#setLimited(false);
+    this.#describeRoom(message.roomMetadata ?? '');
+    this.#setAudience(message.audience ?? 0);
     this.#replaceRoster(message);
     this.#own.begin((source) => this.mayPublish(source));
     emit(this, 'joined', message);
@@ -362,6 +403,8 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
   /** @param {import('./protocol.js').Resumed} message */
   #onResumed(message) {
     this.#setLimited(false);
+    this.#describeRoom(message.roomMetadata ?? this.roomMetadata);
+    this.#setAudience(message.audience ?? 0);
     this.#replaceRoster(message);
     this.#own.renew('screen-audio');
     this.#media?.resumed(message);
@@ -377,6 +420,12 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
         break;
       case 'limited':
         this.#setLimited(message.limited);
+        break;
+      case 'audience':
+        this.#setAudience(message.others);
+        break;
+      case 'room-updated':
+        this.#describeRoom(message.metadata);
         break;
       case 'chat':
         this.#chat.heard(message, message.peer === this.peer);
@@ -421,6 +470,16 @@ export class Call extends /** @type {import('./events.js').TypedTarget<import('.
   /** @param {boolean} limited */
   #setLimited(limited) {
     if (limited !== this.limited) emit(this, 'limited', { limited: this.limited = limited });
+  }
+
+  /** @param {number} audience */
+  #setAudience(audience) {
+    if (audience !== this.audience) emit(this, 'audience', { audience: this.audience = audience });
+  }
+
+  /** @param {string} metadata */
+  #describeRoom(metadata) {
+    if (metadata !== this.roomMetadata) emit(this, 'room-metadata', { metadata: this.roomMetadata = metadata });
   }
 
   /** @param {{roster: import('./protocol.js').RosterEntry[], epoch: number, seq: number}} snapshot */

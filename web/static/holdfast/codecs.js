@@ -17,20 +17,29 @@ const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*pro
 
 export const scalableCodecs = ['video/VP9', 'video/AV1'];
 
+/** @typedef {RTCRtpCapabilities['codecs']} Codecs */
+
 /** The codecs that work with a transform: their packetizers and depacketizers treat a frame as bytes and do not read its content. */
 const opaque = ['audio/opus', 'video/VP8', 'video/VP9', 'video/rtx'];
 
 /**
- * @param {RTCRtpTransceiver} transceiver
+ * Returns what the browser knows of the wanted codecs. A browser may take a millisecond for that, so a connection asks once for all its m-lines.
  * @param {'audio' | 'video'} kind
  * @param {{first: string, without?: string, opaque: boolean}} options MIME types; `opaque`: a transform changes the frames
  */
-export function preferCodecs(transceiver, kind, { first, without, opaque: transformed }) {
+export function knownCodecs(kind, { first, without, opaque: transformed }) {
   const usable = codecs[kind].filter((mime) => mime !== without && (!transformed || opaque.includes(mime)));
   const wanted = [...usable.filter((mime) => mime === first), ...usable.filter((mime) => mime !== first)];
   const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
-  const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
+  return wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
     && (variants[mime]?.test(sdpFmtpLine) ?? true)));
+}
+
+/**
+ * @param {RTCRtpTransceiver} transceiver
+ * @param {Codecs} chosen
+ */
+export function preferCodecs(transceiver, chosen) {
   if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
   try {
     transceiver.setCodecPreferences(chosen);

@@ -69,15 +69,24 @@ export class Connections {
     return (fresh ? new SsrcTable() : this.ssrcs).senders(sdp, transport.sources);
   }
 
-  /** Makes a connection beside the present one; both send the same tracks. */
-  add() {
+  /**
+   * Makes a connection beside the present one; both send the same tracks.
+   * @param {boolean} [screenAudio] whether it has a place for the source
+   */
+  add(screenAudio = this.#options.screenAudio()) {
     this.#made++;
-    const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
-    const [iceServers, screenAudio] = [() => this.#ice.list, this.#options.screenAudio()];
-    const transport = new Transport({ id: this.#made, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform });
+    const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform, data } = this.#options;
+    const iceServers = () => this.#ice.list;
+    const transport = new Transport({ id: this.#made, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform, data });
     transport.addEventListener('trouble', () => this.#trouble(transport));
     this.#tracks.carry(transport);
     return transport;
+  }
+
+  /** @param {Transport} transport that was made last and never used */
+  discard(transport) {
+    this.#made--;
+    transport.close();
   }
 
   /** Makes a connection in place of the present one. The present one stops sending, so that the browser does not encode for both. */

@@ -16,6 +16,8 @@ const sentences = {
   not_moderator: 'This connection does not run the room. Ask who does.',
   not_watched: 'This connection may not see who is online: its token does not allow it. Ask the application for another one.',
   not_messaged: 'This connection may not send messages: its token does not allow it. Ask the application for another one.',
+  not_sent: 'This connection may not send data: its token does not allow it. Ask the application for another one.',
+  data_too_long: 'A message over data channels has at most 15 KiB. Send less.',
   text_too_long: 'A chat line has at most 2000 characters. Write less, or two lines.',
   message_too_long: 'A message has at most 8 KiB. Send less.',
   too_many_waiting: 'Too many messages wait for an answer. Wait for some of them.',

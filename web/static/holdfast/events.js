@@ -12,12 +12,16 @@
  * @property {{position: number, reason: 'full' | 'closed' | 'no_capacity', estimateMs?: number}} waiting
  * @property {import('./protocol.js').Joined} joined
  * @property {{roster: import('./protocol.js').RosterEntry[]}} roster
+ * @property {{audience: number}} audience
  * @property {import('./slots.js').SlotChange} slot
  * @property {{lacks: import('./protocol.js').Lack[]}} lacks
  * @property {{undecodable: import('./protocol.js').Lack[]}} undecodable
  * @property {{limited: boolean}} limited
+ * @property {{metadata: string}} room-metadata
  * @property {{speakers: import('./protocol.js').Speaker[]}} speakers
  * @property {{line: import('./chat.js').Line}} chat
+ * @property {import('./data.js').DataMessage} data
+ * @property {{open: boolean}} data-open
  * @property {{reactions: import('./protocol.js').Reaction[]}} reactions
  * @property {{source: Source, by: string}} muted-by
  * @property {{source: Source, by: string}} unmute-asked
@@ -26,6 +30,7 @@
  * @property {{changes: import('./protocol.js').UserPresence[]}} presence
  * @property {{silentMs: number}} stalled
  * @property {Migration} migration
+ * @property {{node: string, epoch: number}} continued
  * @property {Mended} mended
  * @property {CallError} error
  * @property {Ending} left

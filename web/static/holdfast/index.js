@@ -16,6 +16,8 @@ export { version } from './version.js';
 /** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
 /** @typedef {import('./call-state.js').CallState} CallState */
 /** @typedef {import('./chat.js').Line} Line */
+/** @typedef {import('./data.js').DataMessage} DataMessage */
+/** @typedef {import('./data.js').DataOptions} DataOptions */
 /** @typedef {import('./events.js').CallEvents} CallEvents */
 /** @typedef {import('./events.js').MessagesEvents} MessagesEvents */
 /** @typedef {import('./events.js').PresenceEvents} PresenceEvents */

@@ -7,6 +7,12 @@ export class Lingering {
   #epoch = 0;
   #settled = 0;
 
+  /** A move begins, perhaps under the epoch of the former one, of which `settled` tells nothing any more. */
+  begin() {
+    this.close();
+    this.#settled = 0;
+  }
+
   /**
    * Keeps the connection until every peer has arrived at the epoch, or `overlapMs` is over, and closes it then. A connection that was kept
    * before must be closed first.

@@ -81,6 +81,7 @@ export class LiveMove {
       make: () => this.#make(),
       lookMs: LOOK_MS,
       mediaExpected: () => false, // The others may be on their way.
+      described: () => {},
       secured: () => {},
       unreached: () => {},
       discarded: () => {},

@@ -9,6 +9,8 @@ import { wait } from './wait.js';
 
 /** The time between two looks at the statistics. A browser may answer from a cache of 50 ms. */
 const LOOK_MS = 30;
+/** The same while a new connection does not say that its state has changed. */
+const CONNECTING_MS = 250;
 
 /**
  * `certificate` is the other side's, `answered` that of the last answer, both as sdp.fingerprint has them, or empty;
@@ -59,18 +61,20 @@ export function judge(base, now) {
 
 /**
  * Resolves with `alive` (media came), `quiet` (only RTCP came), `secured` (DTLS stands, nothing came) or `dark`.
- * @param {{look: () => Promise<Stats>, lookMs?: number, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
+ * `connecting` waits instead of `lookMs` until DTLS stands: on a new connection the browser tells its state, and has better to do than statistics.
+ * @param {{look: () => Promise<Stats>, lookMs?: number, connecting?: (ms: number) => Promise<void>, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
  * @returns {Promise<Verdict>}
  */
-export async function watch({ look, lookMs = LOOK_MS, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
+export async function watch({ look, lookMs = LOOK_MS, connecting, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
   const announced = fingerprint(answer);
   const until = performance.now() + limitMs;
+  await connecting?.(CONNECTING_MS);
   const first = await look();
   /** @type {Stats | null} */
   let base = null;
   /** @type {Verdict} */
   let verdict = 'dark';
-  let renewed = false;
+  let renewed = connecting !== undefined;
   for (let stats = first; ; stats = await look()) {
     const now = security();
     renewed ||= now.dtlsState !== 'connected';
@@ -83,6 +87,7 @@ export async function watch({ look, lookMs = LOOK_MS, security, before, answer, 
       if (verdict === 'alive' || !mediaExpected()) return verdict;
     }
     if (performance.now() >= until) return verdict;
-    await wait(lookMs, signal);
+    if (base === null && connecting) await connecting(CONNECTING_MS);
+    else await wait(lookMs, signal);
   }
 }

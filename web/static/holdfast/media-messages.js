@@ -15,6 +15,7 @@ export function tellMedia(media, message) {
       media.ice.heard(message);
       break;
     case 'slots':
+      media.goesOn(message);
       media.heardSlots(message.slots, message.lacks);
       break;
     case 'restart':

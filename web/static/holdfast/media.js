@@ -28,7 +28,7 @@ import { WayNews, wayOf } from './ways.js';
 
 /**
  * Events: `slot` (SlotChange), `undecodable` ({undecodable}), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
- * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `way`
+ * `migrated` and `mended` (Journey: to another node, on the same one), `continued` ({node, epoch}), `stalled` ({epoch, silentMs}), `way`
  * (MediaPath), `alarm` (CallError).
  */
 export class Media extends EventTarget {
@@ -55,13 +55,18 @@ export class Media extends EventTarget {
   #epoch = 0;
   #repairs;
   #faults;
+  /**
+   * The first connection, until the session is open.
+   * @type {Transport | null}
+   */
+  #first = null;
   #closing = new AbortController();
 
   /** @param {import('./call-options.js').MediaOptions} options */
   constructor(options) {
     super();
     this.#options = options;
-    this.offers = new Offers((offer) => options.send(offer));
+    this.offers = new Offers((offer) => options.send(offer), Boolean(options.data));
     const { isExpected, people, canMove: prepares } = options;
     this.ice = new IceServers(() => options.send({ type: 'ice-servers' }));
     this.#connections = new Connections(options, this.ice, (transport) => this.#onTrouble(transport));
@@ -129,6 +134,41 @@ export class Media extends EventTarget {
     return this.#slots.stream(peer, source);
   }
 
+  /** Makes the first connection and its offer, before or while the session is being joined. Both are as for a server that takes all sources. */
+  async prepareFirst() {
+    if (this.#first) {
+      this.sendAhead();
+      return;
+    }
+    try {
+      const transport = this.#connections.add(true);
+      this.#first = transport;
+      const { sdp } = await transport.offerAhead();
+      if (this.#first !== transport) return;
+      this.offers.prepare({ sdp, fresh: true, senders: this.#connections.senders(transport, sdp, true), slots: this.slots, unused: [] });
+      this.sendAhead();
+    } catch {
+      // The journey meets the same error, and makes another connection.
+    }
+  }
+
+  /** Sends the prepared offer behind the join, if the session takes it. */
+  sendAhead() {
+    this.offers.sendAhead(this.#options.sendAhead);
+  }
+
+  /** The prepared connection, if it is as the server takes it. */
+  #takeFirst() {
+    const first = this.#first;
+    this.#first = null;
+    if (first?.hasSender('screen-audio') === this.#options.screenAudio()) {
+      this.#connections.carry(first);
+      return first;
+    }
+    if (first) this.#connections.discard(first);
+    return null;
+  }
+
   /** @param {{node: string, epoch: number, iceServers: RTCIceServer[], iceServersForMs?: number}} joined */
   start(joined) {
     const { node, epoch } = joined;
@@ -146,6 +186,17 @@ export class Media extends EventTarget {
     else this.#go({ reason: 'moved', node, epoch, canMove: this.#options.canMove, attempts, attemptMs });
   }
 
+  /**
+   * Takes the room's newest epoch, and the node at which this client's media goes on as it is. Reports to the server name both.
+   * @param {{node?: string, epoch: number}} place
+   */
+  goesOn({ node = this.#node, epoch }) {
+    if (epoch < this.#epoch) return;
+    const moved = node !== this.#node;
+    [this.#node, this.#epoch] = [node, epoch];
+    if (moved) emit(this, 'continued', { node, epoch });
+  }
+
   /** @param {import('./protocol.js').Settled} message */
   settled({ epoch }) {
     this.#connections.lingering.settled(epoch);
@@ -159,7 +210,8 @@ export class Media extends EventTarget {
   resumed(resumed) {
     const { node, epoch, slots, mediaAlive } = resumed;
     if (this.ice.heard(resumed) && mediaAlive) this.#leaveRelay();
-    if (this.#live?.order.epoch === epoch) {
+    const here = node === this.#node && epoch === this.#epoch;
+    if (this.#live && here) {
       if (mediaAlive) this.#live.heard(slots);
       this.offers.resend();
     } else if (mediaAlive) {
@@ -167,9 +219,9 @@ export class Media extends EventTarget {
       this.#epoch = Math.max(this.#epoch, epoch); // Its node may hold the room under a newer pin.
       this.heardSlots(slots);
       this.offers.resend();
-    } else if (this.#move && epoch === this.#epoch) {
+    } else if (this.#move && here) {
       this.offers.resend(); // Already on the way to that node.
-    } else if (node === this.#node && epoch === this.#epoch) {
+    } else if (here) {
       // The same node shows the same certificate, with which no browser redoes DTLS on a live connection.
       this.#go({ reason: 'lost', node, epoch, canMove: false });
     } else {
@@ -240,6 +292,7 @@ export class Media extends EventTarget {
     this.#move?.supersede();
     this.#live?.abandon();
     this.#live = null;
+    this.#first?.close();
     this.#connections.close();
   }
 
@@ -295,7 +348,7 @@ export class Media extends EventTarget {
     this.#move?.supersede();
     this.#live?.abandon();
     this.#live = null;
-    if (!isRepair(reason)) this.#connections.lingering.close();
+    if (!isRepair(reason)) this.#connections.lingering.begin();
     this.#gap.stop();
     this.#node = node;
     this.#epoch = epoch;
@@ -347,7 +400,7 @@ export class Media extends EventTarget {
    */
   #surroundings(reason) {
     return {
-      make: () => this.#connections.replace(),
+      make: () => this.#takeFirst() ?? this.#connections.replace(),
       socketOpen: this.#options.socketOpen,
       ask: (transport, sdp, fresh, signal) => this.offers.ask({
         sdp, fresh, senders: this.#connections.senders(transport, sdp, fresh), slots: this.slots, unused: fresh ? [] : transport.unused(this.#slots.used),
@@ -356,6 +409,10 @@ export class Media extends EventTarget {
       began: (step) => {
         emit(this, 'attempt', { reason, node: this.#node, epoch: this.#epoch, step });
         if (step.alarm) emit(this, 'alarm', new CallError('media_unreachable', { retryable: true }));
+      },
+      described: (transport) => {
+        // An element takes a moment to play a new track, so it gets the track before there is media.
+        if (!this.#connections.present) this.#slots.bind(transport.lanes);
       },
       secured: (transport) => {
         this.#gap.mark();

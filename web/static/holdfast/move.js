@@ -17,6 +17,7 @@ import { Aborted, wait } from './wait.js';
  * @property {(signal: AbortSignal) => Promise<void>} socketOpen resolves at once when it is
  * @property {() => boolean} mediaExpected whether somebody's media should arrive
  * @property {(step: Step) => void} began an attempt begins
+ * @property {(transport: Transport) => void} described its offer is set, so that its m-lines are known
  * @property {(transport: Transport) => void} secured the node is reached: its tracks can be shown
  * @property {(transport: Transport) => void} unreached the node answered, and no way of media leads there
  * @property {(transport: Transport) => void} discarded a new connection failed and was closed
@@ -115,6 +116,7 @@ export class Move {
       this.#check();
       return 'rejected';
     }
+    this.#around.described(transport);
     const sdp = this.#around.read(answer, step);
     if (!fresh && !step.iceRestart && transport.isTaken(sdp)) return 'taken';
     try {
@@ -127,6 +129,7 @@ export class Move {
     const verdict = await watch({
       look: () => transport.stats(),
       lookMs: this.#around.lookMs,
+      connecting: fresh ? (ms) => transport.changed(ms, signal) : undefined,
       security: () => transport.security,
       answer: answer.sdp,
       before,

@@ -7,7 +7,7 @@ export const VERSION = 1;
 /** @typedef {'microphone' | 'camera' | 'screen' | 'screen-audio'} Source */
 /** @typedef {'audio' | 'video'} Kind */
 
-/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean, metadata?: string, attributes?: Record<string, string>}} RosterEntry metadata and attributes are the token's */
+/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, screenAudio?: boolean, handRaised?: number, moderator?: boolean, metadata?: string, attributes?: Record<string, string>}} RosterEntry metadata and attributes are the token's, or what an application has made of them since */
 /**
  * A slot is empty when its peer is. Nothing is sent in a paused slot, because the path cannot carry its stream now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
@@ -27,10 +27,10 @@ export const VERSION = 1;
 
 // Client to server.
 
-/** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean, rosterChanges?: boolean}} Join */
-/** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number, rosterChanges?: boolean}} Resume */
+/** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean, rosterChanges?: boolean, places?: boolean}} Join */
+/** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number, rosterChanges?: boolean, places?: boolean}} Resume */
 /** @typedef {{mid: string, ssrc: number, rtxSsrc: number}} UnusedSlot rtxSsrc is 0 without retransmission */
-/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[]}} Offer */
+/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[], data?: boolean}} Offer */
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /**
@@ -39,6 +39,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'refresh', mids: string[]}} Refresh */
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
+/** @typedef {{type: 'room-updated', metadata: string, epoch: number}} RoomUpdated the application has changed the room's metadata */
 /** @typedef {{type: 'limited', limited: boolean, epoch: number}} Limited the node is near its ceiling and holds pictures back */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
@@ -63,19 +64,20 @@ export const VERSION = 1;
  */
 /** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | AskIceServers | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
-// Server to client. `screenAudio`: the room's node takes that source.
+// Server to client. `screenAudio` and `data`: the room's node takes that source, and data channels.
 
-/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, screenAudio?: boolean, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], iceServersForMs?: number, permissions: Permissions}} Joined */
-/** @typedef {{type: 'resumed', node: string, epoch: number, screenAudio?: boolean, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[], iceServers?: RTCIceServer[], iceServersForMs?: number}} Resumed a server of before has no iceServers */
+/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, screenAudio?: boolean, data?: boolean, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], iceServersForMs?: number, permissions: Permissions, roomMetadata?: string, audience?: number}} Joined */
+/** @typedef {{type: 'resumed', node: string, epoch: number, screenAudio?: boolean, data?: boolean, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[], iceServers?: RTCIceServer[], iceServersForMs?: number, roomMetadata?: string, audience?: number}} Resumed a server of before has no iceServers */
 /** @typedef {{type: 'ice-servers', iceServers: RTCIceServer[], iceServersForMs?: number}} IceServers */
-/** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number, screenAudio?: boolean}} Answer */
+/** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number, screenAudio?: boolean, data?: boolean}} Answer */
 /** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
 /** @typedef {{peer: string, source: Source, codec: string}} Lack */
-/** @typedef {{type: 'slots', slots: Slot[], lacks: Lack[], epoch: number}} Slots */
+/** @typedef {{type: 'slots', slots: Slot[], lacks: Lack[], node?: string, epoch: number}} Slots `node`: the media goes on there as it is */
 /** @typedef {{type: 'peer-joined' | 'peer-updated', peer: RosterEntry, epoch: number, seq: number}} PeerChanged */
 /** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */
 /** @typedef {{type: 'roster-changes', entries: RosterEntry[], left: string[], epoch: number, seq: number}} RosterChanges of different peers */
 /** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
+/** @typedef {{type: 'audience', others: number, epoch: number}} Audience people who are not in the roster */
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
 /** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
 /** @typedef {{type: 'permissions', permissions: Permissions, resume: string}} PermissionsChanged */
@@ -85,7 +87,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'reactions', reactions: Reaction[], epoch: number}} Reactions */
 /**
  * The order to move. `live` says that the old node goes on, so that the new connection can be made while the old one carries everything.
- * @typedef {{type: 'restart', node: string, epoch: number, screenAudio?: boolean, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
+ * @typedef {{type: 'restart', node: string, epoch: number, screenAudio?: boolean, data?: boolean, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
  */
 /** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
@@ -102,7 +104,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -118,6 +120,7 @@ const required = {
   'peer-left': { peer: 'string', epoch: 'number', seq: 'number' },
   'roster-changes': { epoch: 'number', seq: 'number' },
   'roster': { epoch: 'number', seq: 'number' },
+  'audience': { others: 'number', epoch: 'number' },
   'speakers': { epoch: 'number' },
   'chat': { peer: 'string', name: 'string', text: 'string', at: 'number', epoch: 'number' },
   'permissions': { permissions: 'object', resume: 'string' },
@@ -126,6 +129,7 @@ const required = {
   'reactions': { epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
   'settled': { epoch: 'number' },
+  'room-updated': { metadata: 'string', epoch: 'number' },
   'limited': { limited: 'boolean', epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },

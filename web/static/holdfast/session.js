@@ -14,12 +14,15 @@ import { Socket } from './socket.js';
 
 /** How long the first join may take, not counting time in which the cluster's store is away. */
 const JOIN_LIMIT_MS = 15000;
+/** A server closes the socket of a stranger who sends more than 64 KiB at once. */
+const AHEAD_BYTES = 60_000;
 /** How many messages are kept while the session is not open. When there are more, the oldest is dropped. */
 const KEPT_LIMIT = 16;
 
 /**
  * Events: `joined`, `resumed`, `waiting` (a place in line), `message` (any other, of a present epoch), `lost`, `refused` ({message, error}: the
- * server did not do what this message of the client asks; `error` follows), `error` (CallError: the session goes on), `ended` (CallError).
+ * server did not do what this message of the client asks; `error` follows), `error` (CallError: the session goes on), `ended` (CallError), `asked` (the
+ * first join was sent on a socket, and an offer may follow), `ahead-refused` (that offer came to a client in line: it is sent once the client is in).
  */
 export class Session extends EventTarget {
   /** @type {'idle' | 'joining' | 'open' | 'lost' | 'ended'} */
@@ -43,6 +46,8 @@ export class Session extends EventTarget {
   #joinTimer;
   /** @type {CallError | null} */
   #lastError = null;
+  /** Whether a join of this client waits for its answer on the present socket. */
+  #asked = false;
 
   /**
    * @param {SessionOptions} options
@@ -107,6 +112,7 @@ export class Session extends EventTarget {
 
   /** Starts the join limit of a waiting client with its first try to reconnect, because a hidden tab may be late for that try. */
   #onTrying() {
+    this.#asked = false;
     if (this.#inLineBy !== '' && this.#joinTimer === undefined) this.#limitJoin();
   }
 
@@ -117,6 +123,17 @@ export class Session extends EventTarget {
   send(message) {
     const said = this.#screenAudio ? message : withoutScreenAudio(message);
     return this.isOpen && (said === null || this.#socket.send(said, message));
+  }
+
+  /**
+   * Sends an offer behind the join that waits for its answer, so that its own answer needs no round trip more. The server reads it once the
+   * client is in the room, and never if it is refused.
+   * @param {import('./protocol.js').Offer} offer
+   * @returns {boolean} false when no join waits, or the offer is too large for a stranger
+   */
+  sendAhead(offer) {
+    const waits = this.#asked && this.#state === 'joining' && this.#inLineBy === '';
+    return waits && JSON.stringify(offer).length < AHEAD_BYTES && this.#socket.send(offer);
   }
 
   /**
@@ -140,7 +157,7 @@ export class Session extends EventTarget {
     if (this.#resume !== '') {
       const { epoch, seq } = this.#cursor();
       this.#attempt++;
-      this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq, rosterChanges: true });
+      this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq, rosterChanges: true, places: true });
       return;
     }
     const { token, room, name, wait } = this.#options;
@@ -163,7 +180,9 @@ export class Session extends EventTarget {
     if (opening !== this.#openings || this.#state === 'ended') return; // Another socket has opened meanwhile, and has asked.
     this.#attempt = 1;
     this.#token = text;
-    this.#socket.send({ type: 'join', token: text, rosterChanges: true, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
+    this.#socket.send({ type: 'join', token: text, rosterChanges: true, places: true, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
+    this.#asked = true;
+    if (this.#state === 'joining') emit(this, 'asked');
   }
 
   /** A browser does not tell why a socket did not open. A wrong path of the address is found at the first try, because no later try can help. */
@@ -245,7 +264,11 @@ export class Session extends EventTarget {
       else emit(this, 'error', error);
       return;
     }
-    // While the session is not open, an error is the answer to a join or a resume.
+    if (refused?.type === 'offer') {
+      emit(this, 'ahead-refused');
+      return;
+    }
+    // While the session is not open, any other error is the answer to a join or a resume.
     this.#lastError = error;
     if (message.code === 'resume_expired') this.#rejoin();
     else if (message.code === 'token_expired' && this.#inLineBy !== '' && typeof this.#options.token === 'function') {

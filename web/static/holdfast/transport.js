@@ -1,19 +1,20 @@
 // One RTCPeerConnection and its m-lines, in an order that never changes: microphone, camera, screen, its sound where the server takes
-// that, audio slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
-// channels.
+// that, audio slots, video slots, and data channels where the application wants them. One transport, no trickled candidates (the node
+// learns ours from the first check).
 
 import { Checks } from './checks.js';
-import { preferCodecs, scalableCodecs } from './codecs.js';
+import { knownCodecs, preferCodecs, scalableCodecs } from './codecs.js';
 import { fitLayers, layersFor, scalableLayers } from './layers.js';
-import { fingerprint, namedSsrcs, sessionId, shareAddress, turnedByBrowser, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
+import { fingerprint, namedSsrcs, sections, sessionId, shareAddress, turnedByBrowser, withoutCandidates, withSoundRepair, withStereo } from './sdp.js';
 import { readStats } from './stats.js';
+import { Aborted, wait } from './wait.js';
 import { learnWays } from './ways.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
 /** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
-/** @typedef {{id: number, iceServers: () => RTCIceServer[], screenAudio: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
+/** @typedef {{id: number, iceServers: () => RTCIceServer[], screenAudio: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform, data?: import('./call-options.js').DataChannels | null}} TransportOptions */
 
 /**
  * An offer that may be sent to the server before `set` makes it the local description.
@@ -23,6 +24,9 @@ import { learnWays } from './ways.js';
 /** How long ICE must stay `disconnected` before it counts as trouble, because a moment of it is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
 
+/** How long to wait for the statistics to say what the connection's state says. */
+const AGAIN_MS = 30;
+
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
 export class Transport extends EventTarget {
   #pc;
@@ -30,6 +34,8 @@ export class Transport extends EventTarget {
   #id;
   #videoCodec;
   #createTransform;
+  /** @type {Map<string, import('./codecs.js').Codecs>} */
+  #codecs = new Map();
   #iceServers;
   #configured = '';
   /** @type {Map<Source, RTCRtpTransceiver>} */
@@ -73,11 +79,21 @@ export class Transport extends EventTarget {
   #asking = new Set();
   /** The SDP of the next move's offer, made in advance; empty when there is none. */
   #prepared = '';
+  /**
+   * The first offer, made in advance.
+   * @type {Promise<MadeOffer> | null}
+   */
+  #ahead = null;
+  /**
+   * The mids of the first offer before it is set.
+   * @type {Map<RTCRtpTransceiver, string>}
+   */
+  #offeredMids = new Map();
   /** Grows whenever an offer that is being prepared becomes out of date. */
   #era = 0;
 
   /** @param {TransportOptions} options */
-  constructor({ id, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', scalabilityMode = '', createTransform }) {
+  constructor({ id, iceServers, screenAudio, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', scalabilityMode = '', createTransform, data }) {
     super();
     this.#id = id;
     this.#videoCodec = `video/${videoCodec}`;
@@ -91,6 +107,7 @@ export class Transport extends EventTarget {
     if (screenAudio) this.#addSender('screen-audio', 'audio', [{ maxBitrate: 96_000 }]);
     for (let slot = 0; slot < audioSlots; slot++) this.#addReceiver('audio');
     for (let slot = 0; slot < videoSlots; slot++) this.#addReceiver('video');
+    data?.adopt(this.#pc);
     this.#pc.addEventListener('iceconnectionstatechange', () => this.#onIceState());
   }
 
@@ -117,7 +134,10 @@ export class Transport extends EventTarget {
    * @returns {Map<string, Source>}
    */
   get sources() {
-    return new Map([...this.#senders].flatMap(([source, { mid }]) => (mid === null ? [] : [[mid, source]])));
+    return new Map([...this.#senders].flatMap(([source, transceiver]) => {
+      const mid = transceiver.mid ?? this.#offeredMids.get(transceiver) ?? null;
+      return mid === null ? [] : [[mid, source]];
+    }));
   }
 
   /**
@@ -137,6 +157,9 @@ export class Transport extends EventTarget {
    * @returns {Promise<MadeOffer>}
    */
   async offer({ iceRestart }) {
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    if (ahead) return ahead;
     const first = this.#pc.localDescription === null;
     const restarts = !first && (iceRestart || this.#relayed && this.#hasOtherServers);
     const prepared = restarts ? '' : this.#prepared;
@@ -151,6 +174,30 @@ export class Transport extends EventTarget {
     return { sdp: withoutCandidates(turnedByBrowser(sdp)), set };
   }
 
+  /**
+   * Makes the first offer before the ICE servers are known, which the browser needs only when the offer is set. `offer` returns the same.
+   * @returns {Promise<MadeOffer>}
+   */
+  offerAhead() {
+    this.#ahead = this.#makeAhead();
+    return this.#ahead;
+  }
+
+  /** @returns {Promise<MadeOffer>} */
+  async #makeAhead() {
+    const sdp = await this.#createOffer(false);
+    const named = sections(sdp);
+    const running = this.#pc.getTransceivers().filter(({ direction }) => direction !== 'stopped');
+    running.forEach((transceiver, index) => this.#offeredMids.set(transceiver, named[index]?.mid ?? ''));
+    /** @type {Promise<void> | undefined} */
+    let setting;
+    const set = () => {
+      if (!setting) this.#configure();
+      return (setting ??= this.#pc.setLocalDescription({ type: 'offer', sdp }));
+    };
+    return { sdp: withoutCandidates(turnedByBrowser(sdp)), set };
+  }
+
   #configuration() {
     const iceServers = this.#iceServers();
     this.#configured = JSON.stringify(iceServers);
@@ -161,7 +208,7 @@ export class Transport extends EventTarget {
     return JSON.stringify(this.#iceServers()) !== this.#configured;
   }
 
-  /** Gives the connection changed ICE servers. It is called for an ICE restart only, because changed servers make the next offer restart ICE. */
+  /** Gives the connection changed ICE servers. It is called before the first offer is set, and for an ICE restart, because changed servers make the next offer restart ICE. */
   #configure() {
     if (!this.#hasOtherServers) return;
     try {
@@ -305,6 +352,24 @@ export class Transport extends EventTarget {
   }
 
   /**
+   * Resolves when a new connection stands or has failed, and after so many milliseconds in any case. Rejects with Aborted when the signal is
+   * aborted first.
+   * @param {number} ms
+   * @param {AbortSignal} signal
+   * @returns {Promise<void>}
+   */
+  async changed(ms, signal) {
+    const connects = () => this.#pc.connectionState === 'new' || this.#pc.connectionState === 'connecting';
+    const over = new AbortController();
+    const end = () => over.abort();
+    signal.addEventListener('abort', end, { signal: over.signal });
+    this.#pc.addEventListener('connectionstatechange', () => connects() || end(), { signal: over.signal });
+    await wait(connects() ? ms : AGAIN_MS, over.signal).catch(() => {});
+    end();
+    if (signal.aborted) throw new Aborted();
+  }
+
+  /**
    * The state of DTLS and ICE and the certificates, as of the last look at the statistics.
    * @returns {import('./liveness.js').Security}
    */
@@ -407,7 +472,10 @@ export class Transport extends EventTarget {
    * @param {string} [without]
    */
   #prefer(transceiver, kind, without) {
-    preferCodecs(transceiver, kind, { first: this.#videoCodec, without, opaque: this.#createTransform !== undefined });
+    const key = `${kind} without ${without}`;
+    const chosen = this.#codecs.get(key) ?? knownCodecs(kind, { first: this.#videoCodec, without, opaque: this.#createTransform !== undefined });
+    this.#codecs.set(key, chosen);
+    preferCodecs(transceiver, chosen);
   }
 
   #onPath() {

@@ -10,8 +10,10 @@ import { ago, bits, clock, lasted, number, percent, say } from './words.js';
 
 /** @typedef {{mid: string, kind: string, peer: string, source: string, paused: boolean, waits: string, target: string, sent: string}} Slot */
 /** @typedef {{source: string, rid: string, muted: boolean, heardMsAgo: number, bitsPerSecond: number, height: number}} Track */
-/** @typedef {{peer: string, identity: string, attached: boolean, connected: boolean, signaling: string, transport?: string, roundTripMs?: number, lostPermille?: number, media?: {estimateBitsPerSecond: number, shortBitsPerSecond: number, slots: Slot[], tracks: Track[]}}} HeldPeer */
-/** @typedef {{room: string, node: string, epoch: number, peers: HeldPeer[], packetsForwarded: number, packetsDropped: number, egressBitsPerSecond: number}} HeldRoom */
+/** @typedef {{peer: string, identity: string, node?: string, attached: boolean, connected: boolean, signaling: string, transport?: string, roundTripMs?: number, lostPermille?: number, media?: {estimateBitsPerSecond: number, shortBitsPerSecond: number, slots: Slot[], tracks: Track[]}}} HeldPeer */
+/** @typedef {{packets: number, lost: number, layers: number, known: number}} Crossing */
+/** @typedef {{node: string, people: number, egressBitsPerSecond: number, fill?: number, why?: string, stays?: string, link?: {up: boolean, sent: Crossing, received: Crossing}}} Member */
+/** @typedef {{room: string, node: string, epoch: number, peers: HeldPeer[], packetsForwarded: number, packetsDropped: number, egressBitsPerSecond: number, members?: Member[]}} HeldRoom */
 /** @typedef {{node: string, share: number, chosen: boolean, why: string}} Step */
 /** @typedef {{hash: number, state: string, owner: string, pin: {node: string}, walk: Step[], claimed?: string, claimedWhy?: string, history: {at: string, from: string, to: string, why: string}[]}} Explanation */
 /** @typedef {{cap?: number, closed: boolean, inside: number, length: number, line: {identity: string, name?: string, since?: number}[]}} Door */
@@ -19,6 +21,8 @@ import { ago, bits, clock, lasted, number, percent, say } from './words.js';
 const EVERY_MS = 2000;
 /** Steps of the walk that are shown; beyond, the nodes are alike. */
 const STEPS = 12;
+/** What lifts a cap: a cap of 0 would let nobody in. */
+const NO_CAP = -1;
 
 /**
  * @param {string} room
@@ -26,6 +30,7 @@ const STEPS = 12;
  */
 export function openRoom(room, { server, ring, mediaNodes }) {
   const [note, acts, list] = [make('p', 'about'), make('div', 'acts'), make('dl', 'facts')];
+  const [membersTitle, members] = [make('h3', '', say('members')), make('ul', 'people-list')];
   const [peopleTitle, people] = [make('h3', '', say('in.the.room')), make('ul', 'people-list')];
   const [lineTitle, line] = [make('h3', '', say('in.line')), make('ul', 'people-list')];
   const [whyTitle, walk] = [make('h3', '', say('why.here')), make('ol', 'walk')];
@@ -33,12 +38,14 @@ export function openRoom(room, { server, ring, mediaNodes }) {
   let open = true;
   /** @type {Door} */
   let door = { closed: false, inside: 0, length: 0, line: [] };
-  openSheet(room, [note, acts, list, peopleTitle, people, lineTitle, line, whyTitle, walk, history], () => {
+  openSheet(room, [note, acts, list, membersTitle, members, peopleTitle, people, lineTitle, line, whyTitle, walk, history], () => {
     open = false;
     ring.mark(null);
   });
   const query = `room=${encodeURIComponent(room)}`;
   let holder = '';
+  /** @type {string[]} */
+  let carriers = [];
 
   acts.append(
     act(say('move'), async () => {
@@ -50,9 +57,18 @@ export function openRoom(room, { server, ring, mediaNodes }) {
       if (answer) await attempt(() => server.order('POST', `${roomPath(room)}/move`, answer.choice ? { node: answer.choice } : {}), say('move.done', { room }));
       again();
     }),
+    act(say('spread'), async () => {
+      const others = mediaNodes().filter((node) => !carriers.includes(node));
+      const answer = await ask({
+        title: say('spread.title', { room }), text: say('spread.text'), yes: say('spread'),
+        choice: { label: say('move.to'), options: [['', say('move.anywhere')], ...others.map((node) => /** @type {[string, string]} */ ([node, node]))] },
+      });
+      if (answer) await attempt(() => server.order('POST', `${roomPath(room)}/spread`, answer.choice ? { node: answer.choice } : {}), say('spread.done', { room }));
+      again();
+    }),
     act(say('cap'), async () => {
       const answer = await ask({ title: say('cap.title', { room }), text: say('cap.text'), yes: say('cap.set'), number: { label: say('cap.number'), value: String(door.cap ?? '') } });
-      if (answer) await attempt(() => server.order('PATCH', `door?${query}`, { cap: Number(answer.number) }), say('cap.done', { room }));
+      if (answer) await attempt(() => server.order('PATCH', `door?${query}`, { cap: Number(answer.number) || NO_CAP }), say('cap.done', { room }));
       again();
     }),
     act(say('close.door'), async () => {
@@ -69,6 +85,13 @@ export function openRoom(room, { server, ring, mediaNodes }) {
     again();
   }, true));
 
+  /** @param {Member} member */
+  const gather = async ({ node }) => {
+    const answer = await ask({ title: say('gather.title', { room, node }), text: say('gather.text'), yes: say('gather') });
+    if (answer) await attempt(() => server.order('POST', `${roomPath(room)}/gather`, { node }), say('gather.done', { room, node }));
+    again();
+  };
+
   /** @param {HeldPeer} peer */
   const remove = async ({ identity }) => {
     const answer = await ask({ title: say('remove.title', { person: identity }), text: say('remove.text', { room }), yes: say('remove'), danger: true });
@@ -80,7 +103,7 @@ export function openRoom(room, { server, ring, mediaNodes }) {
     const { explanation, heldBy, unreachable } = answer;
     const held = heldBy.find(({ node }) => node === explanation?.pin.node) ?? heldBy[0];
     holder = held?.node ?? '';
-    note.textContent = held ? say(heldBy.length > 1 ? 'room.on.both' : 'room.on', { node: heldBy.map(({ node }) => node).join(' + ') }) : say('room.nowhere');
+    note.textContent = held ? say(heldBy.length > 1 ? 'room.on.both' : 'room.on', { node: heldBy.map(({ node, members = [] }) => [node, members.length > 1 ? `+${members.length - 1}` : ''].filter(Boolean).join(' ')).join(' + ') }) : say('room.nowhere');
     note.dataset.state = held ? 'up' : 'dead';
     facts(list, [
       [say('state'), explanation?.state ?? ''],
@@ -94,6 +117,10 @@ export function openRoom(room, { server, ring, mediaNodes }) {
       [say('not.answered'), unreachable.join(', ')],
     ]);
     doorAct.textContent = say(door.closed ? 'open.door' : 'close.door');
+    const carried = held?.members ?? [];
+    carriers = carried.length > 0 ? carried.map(({ node }) => node) : [holder];
+    membersTitle.hidden = members.hidden = carried.length < 2;
+    paintList(members, carried, (member) => memberRow(member, () => gather(member)), ({ node }) => node);
     const peers = heldBy.flatMap((one) => one.peers);
     const names = new Map(peers.map(({ peer, identity }) => [peer, identity]));
     paintList(people, peers, (peer) => personRow(peer, names, () => remove(peer)), ({ peer }) => peer);
@@ -151,6 +178,31 @@ function paintList(list, items, row, keyOf) {
 }
 
 /**
+ * @param {Member} member
+ * @param {() => void} onGather
+ */
+function memberRow({ node, people, egressBitsPerSecond, fill = 0, why = '', stays = '', link }, onGather) {
+  const item = make('li', 'person');
+  const header = make('div', 'person-head');
+  const chip = make('span', 'chip', say(link ? (link.up ? 'member.up' : 'member.cut') : 'member.holds'));
+  chip.dataset.state = link && !link.up ? 'draining' : 'up';
+  header.append(make('span', 'who', node), chip);
+  if (link) header.append(act(say('gather'), onGather));
+  const load = make('div', 'step');
+  const meter = make('span', 'track');
+  meter.style.setProperty('--part', String(Math.min(fill, 1)));
+  meter.dataset.heat = heat(fill);
+  load.append(make('span', '', say('member.people', { count: people })), meter, make('span', 'figure', percent(fill)));
+  item.append(header, load, make('p', 'soft', [
+    bits(egressBitsPerSecond),
+    link ? say('member.layers', { sent: number(link.sent.layers), received: number(link.received.layers) }) : '',
+    link ? say('member.loss', { part: percent(link.sent.lost / Math.max(link.sent.packets, 1)) }) : '',
+  ].filter(Boolean).join(' · ')));
+  if (why || stays) item.append(make('p', 'soft', [why, stays].filter(Boolean).join(' · ')));
+  return item;
+}
+
+/**
  * @param {HeldPeer} peer
  * @param {Map<string, string>} names identities by peer
  * @param {() => void} onRemove
@@ -163,6 +215,7 @@ function personRow(peer, names, onRemove) {
   chip.dataset.state = state;
   header.append(who(peer.identity), chip, act(say('remove'), onRemove, true));
   const path = make('p', 'soft', [
+    peer.node ? say('person.media', { node: peer.node }) : '',
     peer.signaling ? say('person.at', { node: peer.signaling }) : '',
     peer.transport?.toUpperCase() ?? '',
     peer.roundTripMs ? say('person.rtt', { time: lasted(peer.roundTripMs) }) : '',

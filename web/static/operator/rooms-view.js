@@ -5,7 +5,7 @@ import { heads } from './heads.js';
 import { Rows } from './rows.js';
 import { bits, number, say } from './words.js';
 
-/** @typedef {{room: string, node: string, people: number, connected: number, egressBitsPerSecond: number, packetsForwarded: number, packetsDropped: number}} Room of GET /room-list */
+/** @typedef {{room: string, node: string, people: number, connected: number, egressBitsPerSecond: number, packetsForwarded: number, packetsDropped: number, branches?: string[]}} Room of GET /room-list */
 /** @typedef {{rooms: Room[], found: number, total: number, at: string, unreachable: string[]}} Page */
 
 const HEIGHT = 44;
@@ -116,7 +116,7 @@ export class RoomsView {
     if (name) name.textContent = room?.room ?? '…';
     const [swatch, on] = node.children;
     if (swatch instanceof HTMLElement) swatch.style.background = room ? this.#ring.colourOf(room.node) : '';
-    on.textContent = room?.node ?? '';
+    on.textContent = room ? [room.node, room.branches?.length ? `+${room.branches.length}` : ''].filter(Boolean).join(' ') : '';
     people.textContent = room ? (room.connected < room.people ? say('people.of', { connected: room.connected, people: room.people }) : number(room.people)) : '';
     egress.textContent = room ? bits(room.egressBitsPerSecond) : '';
     dropped.textContent = room ? number(room.packetsDropped) : '';

@@ -143,6 +143,7 @@ function sentence({ kind, node = '', room = '', from = '', to = '', cause = '', 
   switch (kind) {
     case 'node_up': return say('event.up', { node, version });
     case 'node_down': return say('event.down', { node }) + because;
+    case 'node_back': return say('event.returned', { node });
     case 'node_left': return say('event.left', { node });
     case 'node_drains': return say('event.drains', { node }) + ordered;
     case 'node_undrains': return say('event.undrains', { node }) + ordered;
@@ -150,6 +151,9 @@ function sentence({ kind, node = '', room = '', from = '', to = '', cause = '', 
     case 'room_rehomed': return say('event.rehomed', { room, from, to }) + because;
     case 'room_moved': return say('event.moved', { room, from, to }) + because + ordered;
     case 'room_back': return peers === 0 ? say('event.late', { room, back: number(back), worst: lasted(worstGapMs) }) : say('event.back', { room, back: number(back), people: number(peers), worst: lasted(worstGapMs) });
+    case 'room_spread': return say('event.spread', { room, node: to }) + because;
+    case 'room_gathered': return say('event.gathered', { room, node: from }) + because;
+    case 'branch_promoted': return say('event.promoted', { room, node });
     case 'room_closed': return say('event.closed', { room });
     case 'move_ordered': return say('event.move', { room }) + ordered;
     case 'person_removed': return say('event.removed', { room }) + ordered;

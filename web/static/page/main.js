@@ -37,6 +37,8 @@ const reachable = new Reachable(ringing, { token: linkToken, message: link.messa
 let host = parameters.host || parameters.room === '' || history.state?.host === true;
 /** @type {import('../holdfast/call.js').Call | null} */
 let call = null;
+/** @type {import('../holdfast/call.js').Call | null} the next call, whose connection is made */
+let ready = null;
 /** @type {object | null} the join that waits for callParts */
 let waits = null;
 /** @type {ReturnType<typeof loadParts> | null} */
@@ -72,11 +74,43 @@ async function start() {
   if (canEncrypt && linkKey === '') invitationTemplate().then((template) => lobby.offerEncryption(template !== ''));
   if (!joins) reachable.open(name);
   await devices.open();
-  callParts().catch(() => {});
-  if (!joins) return;
+  if (!joins) {
+    makeReady();
+    return;
+  }
   // Elsewhere a link would put whoever opens it before a stranger's eyes.
   if (await inDevelopment()) join(name, room);
   else lobby.setBusy(false);
+}
+
+/** Makes the next call while the person is in the lobby, since a browser takes a while for its connection. Most calls are not encrypted. */
+async function makeReady() {
+  const loading = await callParts().catch(() => null);
+  if (!loading || call || waits || ready) return;
+  ready = newCall(loading.Call);
+  ready.prepare();
+}
+
+/**
+ * @param {typeof import('../holdfast/call.js').Call} Call
+ * @param {import('../holdfast/call-options.js').CreateTransform} [createTransform]
+ */
+function newCall(Call, createTransform) {
+  const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, rejectAnswers } = parameters;
+  return new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, createTransform, faults: { rejectAnswers } });
+}
+
+/**
+ * Returns the call that is ready, or another one where it is not as this call shall be.
+ * @param {typeof import('../holdfast/call.js').Call} Call
+ * @param {import('../holdfast/call-options.js').CreateTransform} [createTransform]
+ */
+function takeReady(Call, createTransform) {
+  const prepared = ready;
+  ready = null;
+  if (prepared && !createTransform) return prepared;
+  prepared?.leave();
+  return newCall(Call, createTransform);
 }
 
 /** What only a call needs, loaded once: it is most of the page, and one's own picture does not wait for it. */
@@ -137,16 +171,16 @@ async function join(name, room, encrypts = lobby.encrypts) {
   }
   const { Call, stage } = loading;
   const encryption = secret && new Encryption(secret);
-  const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, rejectAnswers } = parameters;
   const createTransform = encryption?.createTransform.bind(encryption);
   /** @type {import('../holdfast/call.js').Call | null} */
   let joining = null;
   try {
-    joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, createTransform, faults: { rejectAnswers } });
+    joining = takeReady(Call, createTransform);
     call = joining;
+    joining.prepare();
     // For tests, and for the console.
     Object.assign(globalThis, { call });
-    stage.take(joining, { videoSlots, encryption, key });
+    stage.take(joining, { videoSlots: parameters.videoSlots, encryption, key });
     follow(joining, stage, encryption);
     await enter(joining, name, room);
     if (call !== joining) return;
@@ -229,7 +263,7 @@ function missed(text) {
 function cancel() {
   const joining = call;
   end('');
-  if (joining && joining.state !== 'idle') joining.leave();
+  joining?.leave();
 }
 
 /**
@@ -295,4 +329,5 @@ function end(problem, room = '') {
   lobby.say(room ? '' : problem);
   if (room) lobby.end(room, problem);
   reachable.open(lobby.values.name).then(() => ringing.stopAll());
+  makeReady();
 }

@@ -35,11 +35,15 @@ export class People {
   show(qualities) {
     const { moderation } = this.#call;
     const roster = this.#persons();
-    const count = say('people.count', { count: roster.length });
+    const { audience } = this.#call;
+    const count = say('people.count', { count: roster.length + audience });
     const hands = roster.filter(({ handRaised }) => handRaised).length;
     find('#people-title', HTMLElement).textContent = count;
     find('#count', HTMLElement).replaceChildren(count, ...(hands > 0 ? [make('span', 'hands', ` · ${say('hands', { count: hands })}`)] : []));
-    find('#people-count', HTMLElement).textContent = String(roster.length);
+    find('#people-count', HTMLElement).textContent = String(roster.length + audience);
+    const more = find('#audience', HTMLElement);
+    more.hidden = audience === 0;
+    more.textContent = audience > 0 ? say('people.audience', { count: audience }) : '';
     find('#hands', HTMLElement).textContent = hands > 0 ? say('hands', { count: hands }) : '';
     find('#hosting', HTMLElement).hidden = hands === 0 && !(moderation.allowed && roster.length > 1);
     find('#mute-all', HTMLElement).hidden = !moderation.allowed || roster.length < 2;

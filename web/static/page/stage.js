@@ -135,6 +135,7 @@ export class Stage {
     on('joined', ({ room }) => this.#show(room, videoSlots));
     on('waiting', (place) => this.#tiles && this.#sayPlace(place)); // Before the first time the lobby says it.
     on('roster', () => this.#roster());
+    on('audience', () => this.#paint());
     on('slot', (change) => this.#slot(change));
     on('lacks', () => this.#tiles?.paint());
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
@@ -296,7 +297,8 @@ export class Stage {
     const now = new Map(this.#call.roster.map(({ peer, name }) => [peer, name]));
     const came = [...now].filter(([peer]) => !this.#names.has(peer)).map(([, name]) => name);
     const went = [...this.#names].filter(([peer]) => !now.has(peer)).map(([, name]) => name);
-    if (came.length > 0) notice(say('people.joined', { names: some(came), count: came.length }), { tone: 'news' });
+    // Of an audience somebody may have been here all along.
+    if (came.length > 0 && this.#call.audience === 0) notice(say('people.joined', { names: some(came), count: came.length }), { tone: 'news' });
     else if (went.length > 0) notice(say('people.went', { names: some(went), count: went.length }), { tone: 'news' });
     this.#names = now;
     this.#paint();
@@ -319,7 +321,7 @@ export class Stage {
     name(share, say(sharing ? 'screen.stop' : 'screen.share'), 'S');
     showAllowed(document, (source) => call.mayPublish(source) && (source === 'screen' || this.#devices.may(source)), this.#devices);
     this.#root.classList.toggle('backwards', this.#devices.backwards);
-    find('#alone', HTMLElement).hidden = call.roster.length > 1;
+    find('#alone', HTMLElement).hidden = call.roster.length + call.audience > 1;
     this.#tiles.refresh();
     this.#people?.show(this.#qualities);
     this.#gestures?.paint();

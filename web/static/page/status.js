@@ -12,6 +12,15 @@ const told = /** @type {const} */ (['joining', 'connecting', 'moving', 'mending'
 
 const SHOWN = 12;
 
+/**
+ * What `how` of a move means.
+ * @param {string} [how]
+ */
+function meant(how) {
+  if (how === 'restart') return say('moves.kept');
+  return say(how === 'live' ? 'moves.live' : 'moves.new');
+}
+
 export class Status {
   #call;
   #line = find('#status', HTMLElement);
@@ -36,6 +45,7 @@ export class Status {
     this.#moves.replaceChildren();
     for (const type of ['state', 'joined', 'roster']) call.addEventListener(type, () => this.#paint());
     call.addEventListener('mended', (event) => this.#mended(/** @type {CustomEvent} */ (event).detail));
+    call.addEventListener('continued', (event) => this.#continued(/** @type {CustomEvent} */ (event).detail));
     call.addEventListener('migration', (event) => this.#moved(/** @type {CustomEvent} */ (event).detail));
     this.#paint();
   }
@@ -67,7 +77,17 @@ export class Status {
     const from = this.#from;
     this.#paint();
     if (phase !== 'done') return;
-    this.#add('move', chip(say(wasKilled(from) ? 'moves.killed' : 'moves.to', { from, node, gap: lasted(gapMs) }), lost), say(how === 'restart' ? 'moves.kept' : 'moves.new'));
+    this.#add('move', chip(say(wasKilled(from) ? 'moves.killed' : 'moves.to', { from, node, gap: lasted(gapMs) }), lost), meant(how));
+  }
+
+  /**
+   * The room moved, and nobody's connection changed.
+   * @param {{node: string}} place
+   */
+  #continued({ node }) {
+    const from = this.#from;
+    this.#paint();
+    this.#add('move', say(wasKilled(from) ? 'moves.killed.standby' : 'moves.to.standby', { from, node }), say('moves.standby'));
   }
 
   /**

@@ -84,6 +84,56 @@ test('an answer that the browser rejects leads to a new connection in the same e
   equal(cluster.node.offers.map(({ fresh }) => fresh), [false, true]);
 });
 
+test('the first offer follows the join at once, and is made once', async (t) => {
+  const { cluster, call } = await joined(t, {}, {}, { screenAudio: true, slow: true });
+  const { pcId, offersSent } = await call.stats();
+  equal([cluster.heard.slice(0, 2).map(({ type }) => type), cluster.node.offers.length, pcId, offersSent], [['join', 'offer'], 1, 1, 1]);
+  equal(call.errors, []);
+});
+
+test('a prepared call joins by the connection that it has made', async (t) => {
+  const { cluster, call } = await joined(t, {}, {}, { screenAudio: true, slow: true, before: (call) => call.prepare() });
+  const { pcId, offersSent } = await call.stats();
+  equal([cluster.heard.slice(0, 2).map(({ type }) => type), cluster.node.offers.length, pcId, offersSent], [['join', 'offer'], 1, 1, 1]);
+  call.prepare();
+  equal([(await call.stats()).pcId, call.errors], [1, []]);
+});
+
+test('leaving a call that was never joined closes what it has prepared', ({ cleanup }) => {
+  const genuine = RTCPeerConnection.prototype.close;
+  let closed = 0;
+  RTCPeerConnection.prototype.close = function () {
+    closed++;
+    genuine.call(this);
+  };
+  cleanup(() => (RTCPeerConnection.prototype.close = genuine));
+  const call = new Call({ audioSlots: 1, videoSlots: 1 });
+  call.prepare();
+  call.leave();
+  equal([closed, call.state], [1, 'idle']);
+});
+
+test('a stream has its track before the answer is set', async (t) => {
+  const genuine = RTCPeerConnection.prototype.setRemoteDescription;
+  let early = 0;
+  const before = (call) => {
+    RTCPeerConnection.prototype.setRemoteDescription = async function (...args) {
+      if (args[0].type === 'answer') await eventually(() => (early = call.stream('ada', 'camera').getTracks().length), 'the track');
+      return genuine.apply(this, args);
+    };
+  };
+  t.cleanup(() => (RTCPeerConnection.prototype.setRemoteDescription = genuine));
+  await joined(t, {}, {}, { before });
+  equal(early, 1);
+});
+
+test('who waits in line says the offer again once inside', async (t) => {
+  const { cluster, call } = await joined(t, {}, {}, { screenAudio: true, slow: true, waits: true });
+  const offers = cluster.heard.filter(({ type }) => type === 'offer');
+  equal([offers.map(({ id }) => id), cluster.node.offers.length, (await call.stats()).offersSent], [['o1', 'o1'], 1, 1]);
+  equal(call.errors, []);
+});
+
 test('a browser that cannot restart takes a new connection at once', async (t) => {
   const { cluster, call, video } = await joined(t, { moveLive: false });
   const migrated = done(call);
@@ -98,8 +148,8 @@ test('a browser that cannot restart takes a new connection at once', async (t) =
 test('each sender and receiver of each connection is given a transform, and no codec that looks into frames is used', async (t) => {
   const made = [];
   const createTransform = (side, kind, track) => (made.push(`${side} ${kind} ${track?.kind ?? ''}`), null);
-  const { cluster, call, video } = await joined(t, { moveLive: false, createTransform });
-  const each = ['send audio ', 'send video ', 'send video ', 'receive audio audio', 'receive video video'];
+  const { cluster, call, video } = await joined(t, { moveLive: false, createTransform }, {}, { screenAudio: true });
+  const each = ['send audio ', 'send video ', 'send video ', 'send audio ', 'receive audio audio', 'receive video video'];
   equal(made, each);
   const migrated = done(call);
   cluster.node.kill();
@@ -144,6 +194,22 @@ test('a message of a past epoch is ignored', async (t) => {
   cluster.say({ type: 'slots', slots: [], epoch: cluster.epoch - 1 });
   await flowing(call, video);
   equal((await call.stats()).offersSent, offersSent);
+});
+
+test('another node goes on with the connection: that is told, and nothing is offered', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const { offersSent, pcId } = await call.stats();
+  const told = [];
+  call.addEventListener('continued', ({ detail }) => told.push(detail));
+  const { epoch } = cluster;
+  for (const place of [{ epoch }, { node: 'n1', epoch }, { node: 'n2', epoch: epoch + 1 }, { node: 'n3', epoch }, { node: 'n2', epoch: epoch + 2 }]) {
+    cluster.say({ type: 'slots', slots: cluster.slots(), ...place });
+  }
+  await eventually(() => told.length > 0, 'it was told');
+  await flowing(call, video);
+  equal(told, [{ node: 'n2', epoch: epoch + 1 }], 'neither the same node nor a past epoch');
+  const stats = await call.stats();
+  equal([stats.offersSent, stats.pcId, stats.node, stats.epoch, stats.migrations], [offersSent, pcId, 'n2', epoch + 2, []]);
 });
 
 test('what this browser cannot show is listed, and told when it changes', async (t) => {

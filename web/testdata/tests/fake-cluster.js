@@ -89,6 +89,8 @@ export class FakeCluster {
   /** Whether whoever joins is in line, and told so by the case. */
   waits = false;
   permissions = {};
+  /** Whether whoever joins hears of it only after an offer has come. Who waits in line is let in then, too. */
+  slow = false;
   /** Whether the nodes take the sound of a screen. */
   screenAudio = false;
   resumeReply = {};
@@ -139,9 +141,9 @@ export class FakeCluster {
   }
 
   /** The room lives on another node from now on. A machine that is busy must not make a second attempt of a slow first one. */
-  move(name, { silent = false, ...order } = {}) {
+  move(name, { silent = false, sameEpoch = false, ...order } = {}) {
     this.nodeName = name;
-    this.epoch++;
+    if (!sameEpoch) this.epoch++;
     this.nodes.set(name, new FakeNode(name, this.stream));
     if (!silent) this.order(order);
   }
@@ -161,7 +163,7 @@ export class FakeCluster {
     ];
   }
 
-  async hear(socket, { request: _, ...message }) {
+  async hear(socket, { request, ...message }) {
     if (message.type === 'ping') {
       if (message.path) this.paths.push(message.path);
       if (socket === this.socket) this.say({ type: 'pong', t: message.t });
@@ -173,13 +175,27 @@ export class FakeCluster {
     if (message.type === 'join') {
       if (this.waits) return;
       if (this.joinError) return this.say({ type: 'error', ...this.joinError });
-      this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, rename: false, ...this.permissions } });
+      if (!this.slow) this.enter();
     }
     if (message.type === 'resume') {
       if (this.resumeError) return this.say({ type: 'error', ...this.resumeError });
       this.say({ type: 'resumed', ...place, seq: 1, roster, slots: this.slots(), resume: 'token-2', mediaAlive: true, ...this.resumeReply });
     }
-    if (message.type === 'offer') await this.answer(message, place);
+    if (message.type !== 'offer') return;
+    const { waits, slow } = this;
+    if (waits && slow) this.say({ type: 'waiting', position: 1, reason: 'full' });
+    if (waits) this.say({ type: 'error', code: 'bad_message', message: 'In line.', request });
+    if (slow) {
+      this.waits = this.slow = false;
+      this.enter();
+    }
+    if (!waits) await this.answer(message, place);
+  }
+
+  enter() {
+    const { roster } = this;
+    const place = { node: this.nodeName, epoch: this.epoch, screenAudio: this.screenAudio };
+    this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, rename: false, ...this.permissions } });
   }
 
   async answer(offer, place) {

@@ -23,6 +23,7 @@ export async function joined({ cleanup }, options = {}, permissions = {}, staged
     other.stop();
     video.remove();
   });
+  await staged.before?.(call);
   await call.join({ url: location.origin, token: 't', name: 'me', stream });
   attach(video, call.stream('ada', 'camera'));
   await flowing(call, video);

@@ -5,13 +5,13 @@ import { FakeCluster } from './fake-cluster.js';
 import { equal, eventually, ok, same, test } from './harness.js';
 import { done, flowing, joined } from './joined.js';
 
-/** The connections of the call, without those of the nodes, and what is said of its state. */
+/** The connections that the call used, without those of the nodes, and what is said of its state. */
 async function watched(t, options) {
   const [Genuine, connections, states] = [RTCPeerConnection, [], []];
   globalThis.RTCPeerConnection = class extends Genuine {
-    constructor(config) {
-      super(config);
-      if (config?.bundlePolicy) connections.push(this);
+    setLocalDescription(description) {
+      if (this.getConfiguration().bundlePolicy === 'max-bundle' && !connections.includes(this)) connections.push(this);
+      return super.setLocalDescription(description);
     }
   };
   t.cleanup(() => (globalThis.RTCPeerConnection = Genuine));
@@ -215,4 +215,33 @@ test('who mutes in the middle sends nothing to either node', async (t) => {
   equal(sends(), [0, 0]);
   await call.setMuted('camera', false);
   equal(sends(), [1, 1]);
+});
+
+test('another node under the same epoch takes the media, live and after a death', async (t) => {
+  const { cluster, call, video, open } = await watched(t);
+  const { epoch } = cluster;
+  settle(cluster); // Of an earlier move: it says nothing of the next.
+  for (const [node, order, how, left] of [['n2', live, 'live', [true, true]], ['n3', {}, 'restart', [false, true]]]) {
+    const former = cluster.node;
+    const migrated = done(call);
+    cluster.move(node, { sameEpoch: true, ...order });
+    if (!order.live) former.kill();
+    const journey = await migrated;
+    equal([journey.node, journey.epoch, journey.how === how || !order.live, call.epoch], [node, epoch, true, epoch]);
+    if (order.live) equal(open(), left);
+    await flowing(call, video);
+  }
+  equal(reports(cluster).map((report) => report.epoch), [epoch, epoch]);
+});
+
+test('a client that resumes at another node under the same epoch moves its media', async (t) => {
+  const { cluster, call, video } = await watched(t);
+  const { epoch } = cluster;
+  const migrated = done(call);
+  cluster.move('n2', { sameEpoch: true, silent: true });
+  cluster.resumeReply = { mediaAlive: false };
+  cluster.cut();
+  const { node, epoch: now } = await migrated;
+  equal([node, now], ['n2', epoch]);
+  await flowing(call, video);
 });

@@ -24,7 +24,7 @@ test('the panel shows two tabs as one person, and what a host does is done to bo
   document.body.append(stage);
   const sent = [];
   const call = Object.assign(new EventTarget(), {
-    peer: 'h1', roster: [entry('h1', 'host', { moderator: true }), entry('a1', 'ann'), entry('a2', 'ann', { audioMuted: false })],
+    peer: 'h1', audience: 0, roster: [entry('h1', 'host', { moderator: true }), entry('a1', 'ann'), entry('a2', 'ann', { audioMuted: false })],
     isMuted: () => true, moderation: { allowed: true, act: (...what) => sent.push(what) },
   });
   cleanup(() => {
@@ -35,6 +35,12 @@ test('the panel shows two tabs as one person, and what a host does is done to bo
   const rows = () => [...stage.querySelectorAll('#people .person')].map((row) => [row.querySelector('.who').textContent, row.querySelector('.ago')?.textContent ?? '']);
   people.show(new Map());
   equal([rows(), stage.querySelector('#people-title').textContent], [[['HOST (you)', ''], ['ANN', '2 devices']], '2 people']);
+  const audience = stage.querySelector('#audience');
+  ok(audience.hidden, 'a small room has no audience');
+  call.audience = 1240;
+  people.show(new Map());
+  equal([audience.hidden, audience.textContent, stage.querySelector('#people-title').textContent], [false, '1,240 more are watching', '1,242 people']);
+  call.audience = 0;
   const more = stage.querySelectorAll('#people .more')[1];
   more.focus();
   more.click();

@@ -112,7 +112,7 @@ test('a token that comes after the socket it was asked for joins nobody: the one
   asked[0].resolve('old');
   asked[1].resolve('new');
   await eventually(() => all[1].said.length > 0, 'the join');
-  equal(all.flatMap(({ said }) => said), [{ type: 'join', token: 'new', rosterChanges: true }]);
+  equal(all.flatMap(({ said }) => said), [{ type: 'join', token: 'new', rosterChanges: true, places: true }]);
 });
 
 test('a token that cannot be fetched when the session has expired is told, and asked for again', async (t) => {
@@ -137,7 +137,7 @@ test('a token that cannot be fetched when the session has expired is told, and a
   equal(told, ['no_token']);
   asked[2].resolve('third');
   await eventually(() => all.at(-1).said.length === 1, 'a join');
-  equal(all.at(-1).said, [{ type: 'join', token: 'third', rosterChanges: true }]);
+  equal(all.at(-1).said, [{ type: 'join', token: 'third', rosterChanges: true, places: true }]);
 });
 
 /** @param {() => object} answer what the server says to a join */
@@ -214,7 +214,7 @@ test('who waits in line is told the place, finds it again after a loss by the sa
   equal(await end, 'joined');
   session.leave(true);
   equal(places, [2, 1]);
-  equal(said, [{ type: 'join', token: 't-1', rosterChanges: true, wait: true }, { type: 'join', token: 't-1', rosterChanges: true, wait: true }, { type: 'leave', back: true }]);
+  equal(said, [{ type: 'join', token: 't-1', rosterChanges: true, places: true, wait: true }, { type: 'join', token: 't-1', rosterChanges: true, places: true, wait: true }, { type: 'leave', back: true }]);
 });
 
 /**

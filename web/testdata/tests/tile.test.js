@@ -76,7 +76,7 @@ test('the line below names a move a move and a mended connection a mended connec
   document.body.append(line);
   cleanup(() => line.remove());
   const call = Object.assign(new EventTarget(), { state: 'mending', node: 'sfu-2', epoch: 7 });
-  new Status(call);
+  const status = new Status(call);
   const said = document.querySelector('#status-state').textContent;
   ok(/Connection/.test(said) && !/server/.test(said), said);
   call.dispatchEvent(new CustomEvent('mended', { detail: { node: 'sfu-2', gapMs: 1454 } }));
@@ -84,6 +84,9 @@ test('the line below names a move a move and a mended connection a mended connec
   call.dispatchEvent(new CustomEvent('migration', { detail: { phase: 'done', node: 'sfu-3', how: 'restart', gapMs: 120 } }));
   equal([...document.querySelectorAll('#status-moves li')].map(({ className, textContent }) => [className, textContent]),
     [['move', '→ sfu-3 120\u00a0ms'], ['mend', 'reconnected 1.5\u00a0s']]);
+  equal(status.moves[0].means, 'The room moved; same connection, restarted');
+  call.dispatchEvent(new CustomEvent('continued', { detail: { node: 'sfu-1' } }));
+  equal([status.moves[0].text, /stood by/.test(status.moves[0].means)], ['→ sfu-1', true]);
   call.state = 'moving';
   call.dispatchEvent(new CustomEvent('state'));
   ok(/moving/.test(document.querySelector('#status-state').textContent), 'a move is said');

@@ -2,14 +2,14 @@
 
 import { attach, Call, CallError, canMoveLiveConnection, EMOJIS, Messages, Presence, version } from '@holdfast-rtc/holdfast';
 import type {
-  Act, CallEvents, CallOptions, CallState, CreateTransform, Deliveries, Delivery, DoorState, Joined, JoinOptions, Line, MessagesEvents, Permissions,
+  Act, CallEvents, CallOptions, CallState, CreateTransform, DataMessage, DataOptions, Deliveries, Delivery, DoorState, Joined, JoinOptions, Line, MessagesEvents, Permissions,
   PresenceEvents, PresenceOptions, PresenceState, RosterEntry, SendOptions, Slot, SlotChange, Source, Speaker, TokenSource, UserPresence, VideoCodec, Want,
 } from '@holdfast-rtc/holdfast';
 
 const codec: VideoCodec = 'VP9';
 const createTransform: CreateTransform = (side, kind, track) => (side === 'receive' && kind === 'video' && track ? null : {});
 const options: CallOptions = {
-  audioSlots: 6, videoSlots: 12, simulcast: true, moveLive: canMoveLiveConnection(navigator), videoCodec: codec, scalabilityMode: 'L3T3_KEY', createTransform,
+  audioSlots: 6, videoSlots: 12, simulcast: true, moveLive: canMoveLiveConnection(navigator), videoCodec: codec, scalabilityMode: 'L3T3_KEY', createTransform, data: true,
 };
 const call = new Call(options);
 const shown = new Map<string, HTMLMediaElement>();
@@ -38,12 +38,19 @@ call.addEventListener('roster', ({ detail: { roster } }) => {
 });
 call.addEventListener('lacks', ({ detail: { lacks } }) => log(lacks[0]?.codec, call.lacks.length));
 call.addEventListener('undecodable', ({ detail: { undecodable } }) => undecodable.forEach(({ peer, source, codec }) => log(peer, source, codec, call.undecodable.length)));
+call.addEventListener('audience', ({ detail: { audience } }) => log(audience === call.audience));
 call.addEventListener('limited', ({ detail: { limited } }) => log(limited === call.limited));
 call.addEventListener('speakers', ({ detail: { speakers } }) => speakers.forEach(({ peer, level }: Speaker) => log(peer, level)));
 call.addEventListener('chat', ({ detail: { line } }) => {
   const last: Line | undefined = call.chat.at(-1);
   log(line.id, last?.state);
 });
+call.addEventListener('data', ({ detail }) => {
+  const { peer, identity, topic, payload, reliable }: DataMessage = detail;
+  const answer: DataOptions = { to: [peer], topic, reliable };
+  log(identity, call.data.send(payload, answer));
+});
+call.addEventListener('data-open', ({ detail: { open } }) => log(open === call.data.open));
 call.addEventListener('reactions', ({ detail: { reactions } }) => reactions.forEach(({ peer, emoji }) => log(peer, emoji)));
 call.addEventListener('muted-by', ({ detail: { source, by } }) => log(source, by));
 call.addEventListener('unmute-asked', ({ detail: { source, by } }) => log(source, by));
@@ -53,8 +60,10 @@ call.addEventListener('door', ({ detail: { door } }) => {
   log(door.inside, latest?.length);
 });
 call.addEventListener('presence', ({ detail: { changes } }) => changes.forEach(({ user, state, since, lastSeen }: UserPresence) => log(user, state, since, lastSeen)));
+call.addEventListener('room-metadata', ({ detail: { metadata } }) => log(metadata === call.roomMetadata));
 call.addEventListener('stalled', ({ detail: { silentMs } }) => log(silentMs));
 call.addEventListener('migration', ({ detail }) => log(detail.node, detail.phase === 'done' ? detail.gapMs : detail.phase));
+call.addEventListener('continued', ({ detail: { node, epoch } }) => log(node, epoch));
 call.addEventListener('mended', ({ detail: { how, gapMs, lost } }) => log(how, gapMs, lost.length));
 call.addEventListener('error', ({ detail }) => {
   const error: CallError = detail;
@@ -67,6 +76,7 @@ call.removeEventListener('left', onLeft);
 async function run(stream: MediaStream) {
   const token: TokenSource = async () => (await fetch('/token')).text();
   const join: JoinOptions = { url: new URL('https://video.example.org'), token, room: 'hall', name: 'Ada', wait: true, stream, joinLimitMs: 5000 };
+  call.prepare();
   const { identity } = await call.join(join);
   log(identity === call.identity, call.peer, call.room, call.node, call.epoch, call.roster.length, call.slots.map(({ mid }: Slot) => mid).join());
   const sources: Source[] = ['microphone', 'camera', 'screen', 'screen-audio'];

@@ -18,6 +18,7 @@
  * @property {VideoCodec} [videoCodec] what pictures are sent in, where the browser can (VP8, which every browser shows)
  * @property {string} [scalabilityMode] such as `L3T3_KEY`: the camera is one stream in layers instead of several, where the browser can; only with VP9 and AV1
  * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus, VP8 and VP9 are used
+ * @property {boolean} [data] data channels, for `call.data` (false); all media nodes must have a version with them
  * @property {import('./faults.js').Faults} [faults] for tests only
  * @property {SocketMaker} [WebSocket] a stand-in, for tests only
  */
@@ -31,9 +32,11 @@
  * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
  * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
  */
+/** @typedef {{adopt: (pc: RTCPeerConnection) => void}} DataChannels gives a new connection its data channels */
 /**
  * @typedef {object} MediaOptions
  * @property {(message: import('./protocol.js').ClientMessage) => boolean} send
+ * @property {(offer: import('./protocol.js').Offer) => boolean} sendAhead sends it behind a join that waits for its answer; false when none waits
  * @property {() => boolean} isOpen
  * @property {(signal: AbortSignal) => Promise<void>} socketOpen
  * @property {boolean} canMove
@@ -44,6 +47,7 @@
  * @property {VideoCodec} [videoCodec]
  * @property {string} [scalabilityMode]
  * @property {CreateTransform} [createTransform]
+ * @property {DataChannels | null} [data] null for none
  * @property {import('./faults.js').Faults} faults
  * @property {() => boolean} screenAudio whether the server takes that source
  * @property {(stream: import('./protocol.js').Stream) => boolean} isExpected
@@ -104,6 +108,10 @@ export type CallOptions = {
      */
     createTransform?: CreateTransform | undefined;
     /**
+     * data channels, for `call.data` (false); all media nodes must have a version with them
+     */
+    data?: boolean | undefined;
+    /**
      * for tests only
      */
     faults?: import("./faults.js").Faults | undefined;
@@ -142,8 +150,18 @@ export type JoinOptions = {
      */
     joinLimitMs?: number | undefined;
 };
+/**
+ * gives a new connection its data channels
+ */
+export type DataChannels = {
+    adopt: (pc: RTCPeerConnection) => void;
+};
 export type MediaOptions = {
     send: (message: import('./protocol.js').ClientMessage) => boolean;
+    /**
+     * sends it behind a join that waits for its answer; false when none waits
+     */
+    sendAhead: (offer: import('./protocol.js').Offer) => boolean;
     isOpen: () => boolean;
     socketOpen: (signal: AbortSignal) => Promise<void>;
     canMove: boolean;
@@ -157,6 +175,10 @@ export type MediaOptions = {
     videoCodec?: VideoCodec | undefined;
     scalabilityMode?: string | undefined;
     createTransform?: CreateTransform | undefined;
+    /**
+     * null for none
+     */
+    data?: DataChannels | null | undefined;
     faults: import('./faults.js').Faults;
     /**
      * whether the server takes that source

@@ -11,16 +11,20 @@ declare const Call_base: import("./events.js").TypedTarget<import("./events.js")
  * - `waiting` {position, reason, estimateMs?}: the room has no place yet; `joined` follows by itself
  * - `joined` the server's message: who I am, who is here
  * - `roster` {roster}
+ * - `audience` {audience}: how many others are in a large room and not in its roster
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
  * - `undecodable` {undecodable}: streams that arrive and cannot be decoded, and for which nothing more is tried, or no longer
+ * - `room-metadata` {metadata}: the application has changed the room's metadata, or they are known now
  * - `limited` {limited}: the media node begins or ceases to hold pictures back
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
+ * - `data` {peer, identity, topic, payload, reliable}: a message over data channels; `data-open` {open}: they are open, or no longer
  * - `reactions`, `muted-by`, `unmute-asked`, `permissions`, `door`: see Moderation
  * - `presence` {changes}: watched users of whom something else is known now
  * - `stalled` {silentMs}: nothing arrives any more; every second while that is so, except during a move
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
+ * - `continued` {node, epoch}: the room moved, and another node goes on with the same connection: this client had nothing to do
  * - `mended` {node, epoch, how, attempt, gapMs, lost}: the connection was made again or renewed; the room stayed where it was
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
@@ -30,8 +34,14 @@ export class Call extends Call_base {
     constructor(options?: import("./call-options.js").CallOptions | undefined);
     /** Direct messages, to people elsewhere too: see Messages. */
     messages: Messages;
+    /** Messages to people in the room over data channels, for a call with the option `data`. */
+    data: Data;
     /** Whether the media node is near its ceiling. Pictures are smaller or paused then, and sound is complete. */
     limited: boolean;
+    /** How many others are in the room and not in the roster: in a large room, some of those who only watch. Who raises a hand or writes is in the roster. */
+    audience: number;
+    /** What the application says of the room. */
+    roomMetadata: string;
     moderation: Moderation;
     get state(): import("./call-state.js").CallState;
     /** This client's peer id; empty before `joined`. */
@@ -76,6 +86,11 @@ export class Call extends Call_base {
      * @param {Source} source
      */
     stream(peer: string, source: Source): MediaStream;
+    /**
+     * Makes the connection of the first join, for which a browser takes some 50 ms, so that `join` only sends it. Does nothing once joined. `leave`
+     * closes a connection that is not used.
+     */
+    prepare(): void;
     /**
      * Resolves when the person is in the room, perhaps after waiting in line; media follows (`state` becomes `live`). Rejects with a CallError: at
      * once with `bad_url`, `bad_token` or `bad_argument`, after which the call can be joined again, else within `joinLimitMs`.
@@ -202,5 +217,6 @@ export type CallState = import('./call-state.js').CallState;
 export type CallOptions = import('./call-options.js').CallOptions;
 export type JoinOptions = import('./call-options.js').JoinOptions;
 import { Messages } from "./messages.js";
+import { Data } from "./data.js";
 import { Moderation } from "./moderation.js";
 export {};

@@ -39,6 +39,9 @@ export type CallEvents = {
     roster: {
         roster: import('./protocol.js').RosterEntry[];
     };
+    audience: {
+        audience: number;
+    };
     slot: import('./slots.js').SlotChange;
     lacks: {
         lacks: import('./protocol.js').Lack[];
@@ -49,11 +52,18 @@ export type CallEvents = {
     limited: {
         limited: boolean;
     };
+    "room-metadata": {
+        metadata: string;
+    };
     speakers: {
         speakers: import('./protocol.js').Speaker[];
     };
     chat: {
         line: import('./chat.js').Line;
+    };
+    data: import('./data.js').DataMessage;
+    "data-open": {
+        open: boolean;
     };
     reactions: {
         reactions: import('./protocol.js').Reaction[];
@@ -79,6 +89,10 @@ export type CallEvents = {
         silentMs: number;
     };
     migration: Migration;
+    continued: {
+        node: string;
+        epoch: number;
+    };
     mended: Mended;
     error: CallError;
     left: Ending;

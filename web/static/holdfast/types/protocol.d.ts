@@ -9,7 +9,7 @@ export const VERSION: 1;
 export type Source = 'microphone' | 'camera' | 'screen' | 'screen-audio';
 export type Kind = 'audio' | 'video';
 /**
- * metadata and attributes are the token's
+ * metadata and attributes are the token's, or what an application has made of them since
  */
 export type RosterEntry = {
     peer: string;
@@ -78,6 +78,7 @@ export type Join = {
     name?: string;
     wait?: boolean;
     rosterChanges?: boolean;
+    places?: boolean;
 };
 export type Resume = {
     type: 'resume';
@@ -86,6 +87,7 @@ export type Resume = {
     epoch?: number;
     seq?: number;
     rosterChanges?: boolean;
+    places?: boolean;
 };
 /**
  * rtxSsrc is 0 without retransmission
@@ -103,6 +105,7 @@ export type Offer = {
     senders: Sender[];
     slots?: Slot[];
     unused?: UnusedSlot[];
+    data?: boolean;
 };
 export type View = {
     type: 'view';
@@ -132,6 +135,14 @@ export type Stalled = {
     type: 'stalled';
     epoch: number;
     silentMs: number;
+};
+/**
+ * the application has changed the room's metadata
+ */
+export type RoomUpdated = {
+    type: 'room-updated';
+    metadata: string;
+    epoch: number;
 };
 /**
  * the node is near its ceiling and holds pictures back
@@ -236,11 +247,14 @@ export type Joined = {
     node: string;
     epoch: number;
     screenAudio?: boolean;
+    data?: boolean;
     seq: number;
     roster: RosterEntry[];
     iceServers: RTCIceServer[];
     iceServersForMs?: number;
     permissions: Permissions;
+    roomMetadata?: string;
+    audience?: number;
 };
 /**
  * a server of before has no iceServers
@@ -250,6 +264,7 @@ export type Resumed = {
     node: string;
     epoch: number;
     screenAudio?: boolean;
+    data?: boolean;
     seq: number;
     roster: RosterEntry[];
     slots: Slot[];
@@ -258,6 +273,8 @@ export type Resumed = {
     silenced?: Source[];
     iceServers?: RTCIceServer[];
     iceServersForMs?: number;
+    roomMetadata?: string;
+    audience?: number;
 };
 export type IceServers = {
     type: 'ice-servers';
@@ -271,6 +288,7 @@ export type Answer = {
     node: string;
     epoch: number;
     screenAudio?: boolean;
+    data?: boolean;
 };
 export type OfferRejected = {
     type: 'offer-rejected';
@@ -284,10 +302,14 @@ export type Lack = {
     source: Source;
     codec: string;
 };
+/**
+ * `node`: the media goes on there as it is
+ */
 export type Slots = {
     type: 'slots';
     slots: Slot[];
     lacks: Lack[];
+    node?: string;
     epoch: number;
 };
 export type PeerChanged = {
@@ -317,6 +339,14 @@ export type Roster = {
     roster: RosterEntry[];
     epoch: number;
     seq: number;
+};
+/**
+ * people who are not in the roster
+ */
+export type Audience = {
+    type: 'audience';
+    others: number;
+    epoch: number;
 };
 export type Speakers = {
     type: 'speakers';
@@ -367,6 +397,7 @@ export type Restart = {
     node: string;
     epoch: number;
     screenAudio?: boolean;
+    data?: boolean;
     reason: string;
     attempts: number;
     attemptMs: number;
@@ -464,4 +495,4 @@ export type Bye = {
     code: string;
     message: string;
 };
-export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;
+export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;

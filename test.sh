@@ -368,7 +368,7 @@ race=''
 # Chaos measures no times, cases of the page mostly wait, each in a browser of its own, and so do the others: they share the machine.
 tests "page, attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 15m ./lab/chaos ./web ./lab/attack ./lab/devcluster ./lab/docker ./internal/release
 # These wait for each other where they need the machine; what is left over mostly waits.
-tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
+tests "browsers in clusters" -parallel 32 -count=1 -timeout 40m ./lab/e2e
 
 # Its test reads files outside its module, which the cache of results does not see.
 check "Kubernetes manifests" go -C docs/kubernetes/check test -count=1 ./...

@@ -1269,6 +1269,7 @@ type Offer struct {
 	// The streams of data channels that the client opened at a former node, which gets no DATA_CHANNEL_OPEN again; 0: none.
 	DataReliable  uint32 `protobuf:"varint,12,opt,name=data_reliable,json=dataReliable,proto3" json:"data_reliable,omitempty"`
 	DataLossy     uint32 `protobuf:"varint,13,opt,name=data_lossy,json=dataLossy,proto3" json:"data_lossy,omitempty"`
+	Rests         bool   `protobuf:"varint,14,opt,name=rests,proto3" json:"rests,omitempty"` // the client stops sending the layers that Rests names, and begins again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1392,6 +1393,13 @@ func (x *Offer) GetDataLossy() uint32 {
 		return x.DataLossy
 	}
 	return 0
+}
+
+func (x *Offer) GetRests() bool {
+	if x != nil {
+		return x.Rests
+	}
+	return false
 }
 
 // UnusedSlot is a receiving m-line on which nothing has come, as the last answer
@@ -2052,6 +2060,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Elsewhere
 	//	*PeerEvent_Audience
 	//	*PeerEvent_Senders
+	//	*PeerEvent_Rests
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -2343,6 +2352,15 @@ func (x *PeerEvent) GetSenders() *Senders {
 	return nil
 }
 
+func (x *PeerEvent) GetRests() *Rests {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Rests); ok {
+			return x.Rests
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -2462,6 +2480,10 @@ type PeerEvent_Senders struct {
 	Senders *Senders `protobuf:"bytes,32,opt,name=senders,proto3,oneof"` // when an SSRC becomes known, for who asked for it
 }
 
+type PeerEvent_Rests struct {
+	Rests *Rests `protobuf:"bytes,33,opt,name=rests,proto3,oneof"` // when it changes, for who said in an offer that it obeys, and again after each attach
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -2517,6 +2539,8 @@ func (*PeerEvent_Elsewhere) isPeerEvent_Event() {}
 func (*PeerEvent_Audience) isPeerEvent_Event() {}
 
 func (*PeerEvent_Senders) isPeerEvent_Event() {}
+
+func (*PeerEvent_Rests) isPeerEvent_Event() {}
 
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
@@ -4239,6 +4263,103 @@ func (x *Reoffer) GetReason() string {
 	return ""
 }
 
+// Rests are the layers of the peer that nobody shows, all of them.
+type Rests struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Resting       []*RestingLayers       `protobuf:"bytes,1,rep,name=resting,proto3" json:"resting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rests) Reset() {
+	*x = Rests{}
+	mi := &file_control_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rests) ProtoMessage() {}
+
+func (x *Rests) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rests.ProtoReflect.Descriptor instead.
+func (*Rests) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Rests) GetResting() []*RestingLayers {
+	if x != nil {
+		return x.Resting
+	}
+	return nil
+}
+
+type RestingLayers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mid           string                 `protobuf:"bytes,1,opt,name=mid,proto3" json:"mid,omitempty"`
+	Rids          []string               `protobuf:"bytes,2,rep,name=rids,proto3" json:"rids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestingLayers) Reset() {
+	*x = RestingLayers{}
+	mi := &file_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestingLayers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestingLayers) ProtoMessage() {}
+
+func (x *RestingLayers) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestingLayers.ProtoReflect.Descriptor instead.
+func (*RestingLayers) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *RestingLayers) GetMid() string {
+	if x != nil {
+		return x.Mid
+	}
+	return ""
+}
+
+func (x *RestingLayers) GetRids() []string {
+	if x != nil {
+		return x.Rids
+	}
+	return nil
+}
+
 type Fenced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Current       *Fence                 `protobuf:"bytes,1,opt,name=current,proto3" json:"current,omitempty"`
@@ -4250,7 +4371,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4262,7 +4383,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4275,7 +4396,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -4309,7 +4430,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4442,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4455,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 type Closed struct {
@@ -4346,7 +4467,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4479,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4492,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Closed) GetReason() string {
@@ -4392,7 +4513,7 @@ type ReachRequest struct {
 
 func (x *ReachRequest) Reset() {
 	*x = ReachRequest{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4404,7 +4525,7 @@ func (x *ReachRequest) String() string {
 func (*ReachRequest) ProtoMessage() {}
 
 func (x *ReachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4417,7 +4538,7 @@ func (x *ReachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachRequest.ProtoReflect.Descriptor instead.
 func (*ReachRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReachRequest) GetSignaling() string {
@@ -4453,7 +4574,7 @@ type ReachReply struct {
 
 func (x *ReachReply) Reset() {
 	*x = ReachReply{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4465,7 +4586,7 @@ func (x *ReachReply) String() string {
 func (*ReachReply) ProtoMessage() {}
 
 func (x *ReachReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4478,7 +4599,7 @@ func (x *ReachReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachReply.ProtoReflect.Descriptor instead.
 func (*ReachReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReachReply) GetBoot() string {
@@ -4520,7 +4641,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4653,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4666,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WatchRequest) GetSignalingNode() string {
@@ -4583,7 +4704,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +4716,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +4729,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Heartbeat) GetNode() string {
@@ -4665,7 +4786,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4677,7 +4798,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4690,7 +4811,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -4732,7 +4853,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4744,7 +4865,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4757,7 +4878,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -4808,7 +4929,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4820,7 +4941,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4833,7 +4954,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -4975,7 +5096,7 @@ type RoomStandby struct {
 
 func (x *RoomStandby) Reset() {
 	*x = RoomStandby{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4987,7 +5108,7 @@ func (x *RoomStandby) String() string {
 func (*RoomStandby) ProtoMessage() {}
 
 func (x *RoomStandby) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5000,7 +5121,7 @@ func (x *RoomStandby) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomStandby.ProtoReflect.Descriptor instead.
 func (*RoomStandby) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RoomStandby) GetNode() string {
@@ -5049,7 +5170,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5061,7 +5182,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5074,7 +5195,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Member) GetPlace() *Place {
@@ -5155,7 +5276,7 @@ type SpreadChange struct {
 
 func (x *SpreadChange) Reset() {
 	*x = SpreadChange{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5167,7 +5288,7 @@ func (x *SpreadChange) String() string {
 func (*SpreadChange) ProtoMessage() {}
 
 func (x *SpreadChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5180,7 +5301,7 @@ func (x *SpreadChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadChange.ProtoReflect.Descriptor instead.
 func (*SpreadChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SpreadChange) GetAtUnixMs() int64 {
@@ -5238,7 +5359,7 @@ type LinkFigures struct {
 
 func (x *LinkFigures) Reset() {
 	*x = LinkFigures{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5250,7 +5371,7 @@ func (x *LinkFigures) String() string {
 func (*LinkFigures) ProtoMessage() {}
 
 func (x *LinkFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5263,7 +5384,7 @@ func (x *LinkFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkFigures.ProtoReflect.Descriptor instead.
 func (*LinkFigures) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *LinkFigures) GetPackets() uint64 {
@@ -5306,7 +5427,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5318,7 +5439,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5331,7 +5452,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SpreadRequest) GetRoom() string {
@@ -5372,7 +5493,7 @@ type SpreadReply struct {
 
 func (x *SpreadReply) Reset() {
 	*x = SpreadReply{}
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5384,7 +5505,7 @@ func (x *SpreadReply) String() string {
 func (*SpreadReply) ProtoMessage() {}
 
 func (x *SpreadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[64]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5397,7 +5518,7 @@ func (x *SpreadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadReply.ProtoReflect.Descriptor instead.
 func (*SpreadReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{64}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SpreadReply) GetHeld() bool {
@@ -5428,7 +5549,7 @@ type RoomSize struct {
 
 func (x *RoomSize) Reset() {
 	*x = RoomSize{}
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5440,7 +5561,7 @@ func (x *RoomSize) String() string {
 func (*RoomSize) ProtoMessage() {}
 
 func (x *RoomSize) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[65]
+	mi := &file_control_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5453,7 +5574,7 @@ func (x *RoomSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomSize.ProtoReflect.Descriptor instead.
 func (*RoomSize) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{65}
+	return file_control_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RoomSize) GetPeople() uint32 {
@@ -5516,7 +5637,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5528,7 +5649,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[66]
+	mi := &file_control_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5541,7 +5662,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{66}
+	return file_control_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -5672,7 +5793,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5684,7 +5805,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[67]
+	mi := &file_control_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5697,7 +5818,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{67}
+	return file_control_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -5758,7 +5879,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[68]
+	mi := &file_control_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5770,7 +5891,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[68]
+	mi := &file_control_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5783,7 +5904,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{68}
+	return file_control_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SlotState) GetMid() string {
@@ -5911,7 +6032,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[69]
+	mi := &file_control_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5923,7 +6044,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[69]
+	mi := &file_control_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5936,7 +6057,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{69}
+	return file_control_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -6035,7 +6156,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[70]
+	mi := &file_control_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6168,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[70]
+	mi := &file_control_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6181,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{70}
+	return file_control_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -6093,7 +6214,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[71]
+	mi := &file_control_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6105,7 +6226,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[71]
+	mi := &file_control_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6118,7 +6239,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{71}
+	return file_control_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -6139,7 +6260,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[72]
+	mi := &file_control_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6151,7 +6272,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[72]
+	mi := &file_control_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6164,7 +6285,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{72}
+	return file_control_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -6199,7 +6320,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[73]
+	mi := &file_control_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6211,7 +6332,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[73]
+	mi := &file_control_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6224,7 +6345,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{73}
+	return file_control_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -6257,7 +6378,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[74]
+	mi := &file_control_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6269,7 +6390,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[74]
+	mi := &file_control_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6282,7 +6403,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{74}
+	return file_control_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -6304,7 +6425,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[75]
+	mi := &file_control_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6316,7 +6437,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[75]
+	mi := &file_control_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6329,7 +6450,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{75}
+	return file_control_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -6374,7 +6495,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[76]
+	mi := &file_control_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6386,7 +6507,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[76]
+	mi := &file_control_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6399,7 +6520,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{76}
+	return file_control_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -6453,7 +6574,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[77]
+	mi := &file_control_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6465,7 +6586,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[77]
+	mi := &file_control_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6478,7 +6599,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{77}
+	return file_control_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -6501,7 +6622,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[78]
+	mi := &file_control_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6513,7 +6634,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[78]
+	mi := &file_control_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6526,7 +6647,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{78}
+	return file_control_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -6577,7 +6698,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[79]
+	mi := &file_control_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6589,7 +6710,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[79]
+	mi := &file_control_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6602,7 +6723,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{79}
+	return file_control_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -6643,7 +6764,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[80]
+	mi := &file_control_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6655,7 +6776,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[80]
+	mi := &file_control_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6668,7 +6789,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{80}
+	return file_control_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -6702,7 +6823,7 @@ type Data struct {
 
 func (x *Data) Reset() {
 	*x = Data{}
-	mi := &file_control_proto_msgTypes[81]
+	mi := &file_control_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6714,7 +6835,7 @@ func (x *Data) String() string {
 func (*Data) ProtoMessage() {}
 
 func (x *Data) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[81]
+	mi := &file_control_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6727,7 +6848,7 @@ func (x *Data) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Data.ProtoReflect.Descriptor instead.
 func (*Data) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{81}
+	return file_control_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Data) GetRoom() string {
@@ -6781,7 +6902,7 @@ type SendDataReply struct {
 
 func (x *SendDataReply) Reset() {
 	*x = SendDataReply{}
-	mi := &file_control_proto_msgTypes[82]
+	mi := &file_control_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6793,7 +6914,7 @@ func (x *SendDataReply) String() string {
 func (*SendDataReply) ProtoMessage() {}
 
 func (x *SendDataReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[82]
+	mi := &file_control_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6806,7 +6927,7 @@ func (x *SendDataReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendDataReply.ProtoReflect.Descriptor instead.
 func (*SendDataReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{82}
+	return file_control_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *SendDataReply) GetHeld() bool {
@@ -6832,7 +6953,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[83]
+	mi := &file_control_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6844,7 +6965,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[83]
+	mi := &file_control_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6857,7 +6978,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{83}
+	return file_control_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -6926,7 +7047,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[84]
+	mi := &file_control_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6938,7 +7059,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[84]
+	mi := &file_control_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6951,7 +7072,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{84}
+	return file_control_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -7059,7 +7180,7 @@ const file_control_proto_rawDesc = "" +
 	"\bunlisted\x18\x0f \x01(\bR\bunlisted\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd8\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xee\x03\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
@@ -7076,7 +7197,8 @@ const file_control_proto_rawDesc = "" +
 	"\x0ereport_senders\x18\v \x01(\bR\rreportSenders\x12#\n" +
 	"\rdata_reliable\x18\f \x01(\rR\fdataReliable\x12\x1d\n" +
 	"\n" +
-	"data_lossy\x18\r \x01(\rR\tdataLossy\"M\n" +
+	"data_lossy\x18\r \x01(\rR\tdataLossy\x12\x14\n" +
+	"\x05rests\x18\x0e \x01(\bR\x05rests\"M\n" +
 	"\n" +
 	"UnusedSlot\x12\x10\n" +
 	"\x03mid\x18\x01 \x01(\tR\x03mid\x12\x12\n" +
@@ -7111,7 +7233,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05React\x12\x14\n" +
 	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x9b\r\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xcf\r\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -7142,7 +7264,8 @@ const file_control_proto_rawDesc = "" +
 	"\agranted\x18\x1d \x01(\v2\x1c.holdfast.control.v1.GrantedH\x00R\agranted\x12>\n" +
 	"\telsewhere\x18\x18 \x01(\v2\x1e.holdfast.control.v1.ElsewhereH\x00R\telsewhere\x12;\n" +
 	"\baudience\x18\x1f \x01(\v2\x1d.holdfast.control.v1.AudienceH\x00R\baudience\x128\n" +
-	"\asenders\x18  \x01(\v2\x1c.holdfast.control.v1.SendersH\x00R\asenders\x125\n" +
+	"\asenders\x18  \x01(\v2\x1c.holdfast.control.v1.SendersH\x00R\asenders\x122\n" +
+	"\x05rests\x18! \x01(\v2\x1a.holdfast.control.v1.RestsH\x00R\x05rests\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
 	"\x05event\"@\n" +
 	"\aSenders\x125\n" +
@@ -7278,7 +7401,12 @@ const file_control_proto_rawDesc = "" +
 	"\x05emoji\x18\x02 \x01(\tR\x05emoji\"5\n" +
 	"\aReoffer\x12\x12\n" +
 	"\x04mids\x18\x01 \x03(\tR\x04mids\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"~\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"E\n" +
+	"\x05Rests\x12<\n" +
+	"\aresting\x18\x01 \x03(\v2\".holdfast.control.v1.RestingLayersR\aresting\"5\n" +
+	"\rRestingLayers\x12\x10\n" +
+	"\x03mid\x18\x01 \x01(\tR\x03mid\x12\x12\n" +
+	"\x04rids\x18\x02 \x03(\tR\x04rids\"~\n" +
 	"\x06Fenced\x124\n" +
 	"\acurrent\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
@@ -7595,7 +7723,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -7652,45 +7780,47 @@ var file_control_proto_goTypes = []any{
 	(*Reactions)(nil),       // 52: holdfast.control.v1.Reactions
 	(*Reaction)(nil),        // 53: holdfast.control.v1.Reaction
 	(*Reoffer)(nil),         // 54: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 55: holdfast.control.v1.Fenced
-	(*Settled)(nil),         // 56: holdfast.control.v1.Settled
-	(*Closed)(nil),          // 57: holdfast.control.v1.Closed
-	(*ReachRequest)(nil),    // 58: holdfast.control.v1.ReachRequest
-	(*ReachReply)(nil),      // 59: holdfast.control.v1.ReachReply
-	(*WatchRequest)(nil),    // 60: holdfast.control.v1.WatchRequest
-	(*Heartbeat)(nil),       // 61: holdfast.control.v1.Heartbeat
-	(*RoomsRequest)(nil),    // 62: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 63: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 64: holdfast.control.v1.HeldRoom
-	(*RoomStandby)(nil),     // 65: holdfast.control.v1.RoomStandby
-	(*Member)(nil),          // 66: holdfast.control.v1.Member
-	(*SpreadChange)(nil),    // 67: holdfast.control.v1.SpreadChange
-	(*LinkFigures)(nil),     // 68: holdfast.control.v1.LinkFigures
-	(*SpreadRequest)(nil),   // 69: holdfast.control.v1.SpreadRequest
-	(*SpreadReply)(nil),     // 70: holdfast.control.v1.SpreadReply
-	(*RoomSize)(nil),        // 71: holdfast.control.v1.RoomSize
-	(*HeldPeer)(nil),        // 72: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 73: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 74: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 75: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 76: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 77: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 78: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 79: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 80: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 81: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 82: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 83: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 84: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 85: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 86: holdfast.control.v1.RemoveReply
-	(*Data)(nil),            // 87: holdfast.control.v1.Data
-	(*SendDataReply)(nil),   // 88: holdfast.control.v1.SendDataReply
-	(*ModerateRequest)(nil), // 89: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 90: holdfast.control.v1.ModerateReply
-	nil,                     // 91: holdfast.control.v1.Peer.AttributesEntry
-	nil,                     // 92: holdfast.control.v1.Update.AttributesEntry
-	nil,                     // 93: holdfast.control.v1.Granted.AttributesEntry
+	(*Rests)(nil),           // 55: holdfast.control.v1.Rests
+	(*RestingLayers)(nil),   // 56: holdfast.control.v1.RestingLayers
+	(*Fenced)(nil),          // 57: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 58: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 59: holdfast.control.v1.Closed
+	(*ReachRequest)(nil),    // 60: holdfast.control.v1.ReachRequest
+	(*ReachReply)(nil),      // 61: holdfast.control.v1.ReachReply
+	(*WatchRequest)(nil),    // 62: holdfast.control.v1.WatchRequest
+	(*Heartbeat)(nil),       // 63: holdfast.control.v1.Heartbeat
+	(*RoomsRequest)(nil),    // 64: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 65: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 66: holdfast.control.v1.HeldRoom
+	(*RoomStandby)(nil),     // 67: holdfast.control.v1.RoomStandby
+	(*Member)(nil),          // 68: holdfast.control.v1.Member
+	(*SpreadChange)(nil),    // 69: holdfast.control.v1.SpreadChange
+	(*LinkFigures)(nil),     // 70: holdfast.control.v1.LinkFigures
+	(*SpreadRequest)(nil),   // 71: holdfast.control.v1.SpreadRequest
+	(*SpreadReply)(nil),     // 72: holdfast.control.v1.SpreadReply
+	(*RoomSize)(nil),        // 73: holdfast.control.v1.RoomSize
+	(*HeldPeer)(nil),        // 74: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 75: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 76: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 77: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 78: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 79: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 80: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 81: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 82: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 83: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 84: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 85: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 86: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 87: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 88: holdfast.control.v1.RemoveReply
+	(*Data)(nil),            // 89: holdfast.control.v1.Data
+	(*SendDataReply)(nil),   // 90: holdfast.control.v1.SendDataReply
+	(*ModerateRequest)(nil), // 91: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 92: holdfast.control.v1.ModerateReply
+	nil,                     // 93: holdfast.control.v1.Peer.AttributesEntry
+	nil,                     // 94: holdfast.control.v1.Update.AttributesEntry
+	nil,                     // 95: holdfast.control.v1.Granted.AttributesEntry
 }
 var file_control_proto_depIdxs = []int32{
 	6,   // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -7711,7 +7841,7 @@ var file_control_proto_depIdxs = []int32{
 	12,  // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
 	11,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
 	11,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
-	91,  // 18: holdfast.control.v1.Peer.attributes:type_name -> holdfast.control.v1.Peer.AttributesEntry
+	93,  // 18: holdfast.control.v1.Peer.attributes:type_name -> holdfast.control.v1.Peer.AttributesEntry
 	15,  // 19: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
 	40,  // 20: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
 	14,  // 21: holdfast.control.v1.Offer.unused:type_name -> holdfast.control.v1.UnusedSlot
@@ -7730,111 +7860,113 @@ var file_control_proto_depIdxs = []int32{
 	44,  // 34: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
 	46,  // 35: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
 	48,  // 36: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	55,  // 37: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	57,  // 38: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	57,  // 37: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	59,  // 38: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
 	49,  // 39: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
 	54,  // 40: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
 	35,  // 41: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
 	50,  // 42: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
 	51,  // 43: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
 	52,  // 44: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	56,  // 45: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	58,  // 45: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
 	34,  // 46: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
 	30,  // 47: holdfast.control.v1.PeerEvent.room_state:type_name -> holdfast.control.v1.RoomState
-	65,  // 48: holdfast.control.v1.PeerEvent.standby:type_name -> holdfast.control.v1.RoomStandby
+	67,  // 48: holdfast.control.v1.PeerEvent.standby:type_name -> holdfast.control.v1.RoomStandby
 	33,  // 49: holdfast.control.v1.PeerEvent.granted:type_name -> holdfast.control.v1.Granted
 	37,  // 50: holdfast.control.v1.PeerEvent.elsewhere:type_name -> holdfast.control.v1.Elsewhere
 	29,  // 51: holdfast.control.v1.PeerEvent.audience:type_name -> holdfast.control.v1.Audience
 	27,  // 52: holdfast.control.v1.PeerEvent.senders:type_name -> holdfast.control.v1.Senders
-	11,  // 53: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	15,  // 54: holdfast.control.v1.Senders.senders:type_name -> holdfast.control.v1.Sender
-	12,  // 55: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	40,  // 56: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	11,  // 57: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	30,  // 58: holdfast.control.v1.Attached.room_state:type_name -> holdfast.control.v1.RoomState
-	65,  // 59: holdfast.control.v1.Attached.standby:type_name -> holdfast.control.v1.RoomStandby
-	12,  // 60: holdfast.control.v1.Attached.own:type_name -> holdfast.control.v1.Peer
-	92,  // 61: holdfast.control.v1.Update.attributes:type_name -> holdfast.control.v1.Update.AttributesEntry
-	32,  // 62: holdfast.control.v1.Update.permission:type_name -> holdfast.control.v1.Permission
-	93,  // 63: holdfast.control.v1.Granted.attributes:type_name -> holdfast.control.v1.Granted.AttributesEntry
-	32,  // 64: holdfast.control.v1.Granted.permission:type_name -> holdfast.control.v1.Permission
-	3,   // 65: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	6,   // 66: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	10,  // 67: holdfast.control.v1.Refused.elsewhere:type_name -> holdfast.control.v1.Place
-	10,  // 68: holdfast.control.v1.Elsewhere.place:type_name -> holdfast.control.v1.Place
-	0,   // 69: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,   // 70: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	40,  // 71: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	42,  // 72: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,   // 73: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	12,  // 74: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	12,  // 75: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	12,  // 76: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	44,  // 77: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
-	47,  // 78: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	4,   // 79: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,   // 80: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,   // 81: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	53,  // 82: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	6,   // 83: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	7,   // 84: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	64,  // 85: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	7,   // 86: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	72,  // 87: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	71,  // 88: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
-	66,  // 89: holdfast.control.v1.HeldRoom.branches:type_name -> holdfast.control.v1.Member
-	30,  // 90: holdfast.control.v1.HeldRoom.room_state:type_name -> holdfast.control.v1.RoomState
-	67,  // 91: holdfast.control.v1.HeldRoom.changes:type_name -> holdfast.control.v1.SpreadChange
-	65,  // 92: holdfast.control.v1.HeldRoom.standby:type_name -> holdfast.control.v1.RoomStandby
-	10,  // 93: holdfast.control.v1.Member.place:type_name -> holdfast.control.v1.Place
-	68,  // 94: holdfast.control.v1.Member.sent:type_name -> holdfast.control.v1.LinkFigures
-	68,  // 95: holdfast.control.v1.Member.received:type_name -> holdfast.control.v1.LinkFigures
-	10,  // 96: holdfast.control.v1.SpreadRequest.place:type_name -> holdfast.control.v1.Place
-	66,  // 97: holdfast.control.v1.SpreadReply.branches:type_name -> holdfast.control.v1.Member
-	11,  // 98: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
-	73,  // 99: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	12,  // 100: holdfast.control.v1.HeldPeer.entry:type_name -> holdfast.control.v1.Peer
-	32,  // 101: holdfast.control.v1.HeldPeer.permission:type_name -> holdfast.control.v1.Permission
-	74,  // 102: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	75,  // 103: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	76,  // 104: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,   // 105: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,   // 106: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,   // 107: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	7,   // 108: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	7,   // 109: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	5,   // 110: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,   // 111: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	31,  // 112: holdfast.control.v1.ModerateRequest.update:type_name -> holdfast.control.v1.Update
-	8,   // 113: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
-	60,  // 114: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	62,  // 115: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	77,  // 116: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	79,  // 117: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	85,  // 118: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	89,  // 119: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	87,  // 120: holdfast.control.v1.Media.SendData:input_type -> holdfast.control.v1.Data
-	81,  // 121: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	83,  // 122: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	58,  // 123: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
-	69,  // 124: holdfast.control.v1.Media.Spread:input_type -> holdfast.control.v1.SpreadRequest
-	26,  // 125: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	61,  // 126: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
-	63,  // 127: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	78,  // 128: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	80,  // 129: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	86,  // 130: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	90,  // 131: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	88,  // 132: holdfast.control.v1.Media.SendData:output_type -> holdfast.control.v1.SendDataReply
-	82,  // 133: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	84,  // 134: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	59,  // 135: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
-	70,  // 136: holdfast.control.v1.Media.Spread:output_type -> holdfast.control.v1.SpreadReply
-	125, // [125:137] is the sub-list for method output_type
-	113, // [113:125] is the sub-list for method input_type
-	113, // [113:113] is the sub-list for extension type_name
-	113, // [113:113] is the sub-list for extension extendee
-	0,   // [0:113] is the sub-list for field type_name
+	55,  // 53: holdfast.control.v1.PeerEvent.rests:type_name -> holdfast.control.v1.Rests
+	11,  // 54: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	15,  // 55: holdfast.control.v1.Senders.senders:type_name -> holdfast.control.v1.Sender
+	12,  // 56: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	40,  // 57: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	11,  // 58: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	30,  // 59: holdfast.control.v1.Attached.room_state:type_name -> holdfast.control.v1.RoomState
+	67,  // 60: holdfast.control.v1.Attached.standby:type_name -> holdfast.control.v1.RoomStandby
+	12,  // 61: holdfast.control.v1.Attached.own:type_name -> holdfast.control.v1.Peer
+	94,  // 62: holdfast.control.v1.Update.attributes:type_name -> holdfast.control.v1.Update.AttributesEntry
+	32,  // 63: holdfast.control.v1.Update.permission:type_name -> holdfast.control.v1.Permission
+	95,  // 64: holdfast.control.v1.Granted.attributes:type_name -> holdfast.control.v1.Granted.AttributesEntry
+	32,  // 65: holdfast.control.v1.Granted.permission:type_name -> holdfast.control.v1.Permission
+	3,   // 66: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	6,   // 67: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	10,  // 68: holdfast.control.v1.Refused.elsewhere:type_name -> holdfast.control.v1.Place
+	10,  // 69: holdfast.control.v1.Elsewhere.place:type_name -> holdfast.control.v1.Place
+	0,   // 70: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,   // 71: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	40,  // 72: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	42,  // 73: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,   // 74: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	12,  // 75: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	12,  // 76: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	12,  // 77: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	44,  // 78: holdfast.control.v1.RosterChanges.changes:type_name -> holdfast.control.v1.RosterChange
+	47,  // 79: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	4,   // 80: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,   // 81: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,   // 82: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	53,  // 83: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	56,  // 84: holdfast.control.v1.Rests.resting:type_name -> holdfast.control.v1.RestingLayers
+	6,   // 85: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	7,   // 86: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	66,  // 87: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	7,   // 88: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	74,  // 89: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	73,  // 90: holdfast.control.v1.HeldRoom.size:type_name -> holdfast.control.v1.RoomSize
+	68,  // 91: holdfast.control.v1.HeldRoom.branches:type_name -> holdfast.control.v1.Member
+	30,  // 92: holdfast.control.v1.HeldRoom.room_state:type_name -> holdfast.control.v1.RoomState
+	69,  // 93: holdfast.control.v1.HeldRoom.changes:type_name -> holdfast.control.v1.SpreadChange
+	67,  // 94: holdfast.control.v1.HeldRoom.standby:type_name -> holdfast.control.v1.RoomStandby
+	10,  // 95: holdfast.control.v1.Member.place:type_name -> holdfast.control.v1.Place
+	70,  // 96: holdfast.control.v1.Member.sent:type_name -> holdfast.control.v1.LinkFigures
+	70,  // 97: holdfast.control.v1.Member.received:type_name -> holdfast.control.v1.LinkFigures
+	10,  // 98: holdfast.control.v1.SpreadRequest.place:type_name -> holdfast.control.v1.Place
+	68,  // 99: holdfast.control.v1.SpreadReply.branches:type_name -> holdfast.control.v1.Member
+	11,  // 100: holdfast.control.v1.RoomSize.egress:type_name -> holdfast.control.v1.Egress
+	75,  // 101: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	12,  // 102: holdfast.control.v1.HeldPeer.entry:type_name -> holdfast.control.v1.Peer
+	32,  // 103: holdfast.control.v1.HeldPeer.permission:type_name -> holdfast.control.v1.Permission
+	76,  // 104: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	77,  // 105: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	78,  // 106: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,   // 107: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,   // 108: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,   // 109: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	7,   // 110: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	7,   // 111: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	5,   // 112: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,   // 113: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	31,  // 114: holdfast.control.v1.ModerateRequest.update:type_name -> holdfast.control.v1.Update
+	8,   // 115: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.PeerMessage
+	62,  // 116: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	64,  // 117: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	79,  // 118: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	81,  // 119: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	87,  // 120: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	91,  // 121: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	89,  // 122: holdfast.control.v1.Media.SendData:input_type -> holdfast.control.v1.Data
+	83,  // 123: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	85,  // 124: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	60,  // 125: holdfast.control.v1.Media.Reach:input_type -> holdfast.control.v1.ReachRequest
+	71,  // 126: holdfast.control.v1.Media.Spread:input_type -> holdfast.control.v1.SpreadRequest
+	26,  // 127: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	63,  // 128: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Heartbeat
+	65,  // 129: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	80,  // 130: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	82,  // 131: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	88,  // 132: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	92,  // 133: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	90,  // 134: holdfast.control.v1.Media.SendData:output_type -> holdfast.control.v1.SendDataReply
+	84,  // 135: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	86,  // 136: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	61,  // 137: holdfast.control.v1.Media.Reach:output_type -> holdfast.control.v1.ReachReply
+	72,  // 138: holdfast.control.v1.Media.Spread:output_type -> holdfast.control.v1.SpreadReply
+	127, // [127:139] is the sub-list for method output_type
+	115, // [115:127] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -7882,6 +8014,7 @@ func file_control_proto_init() {
 		(*PeerEvent_Elsewhere)(nil),
 		(*PeerEvent_Audience)(nil),
 		(*PeerEvent_Senders)(nil),
+		(*PeerEvent_Rests)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
 	file_control_proto_msgTypes[25].OneofWrappers = []any{}
@@ -7896,7 +8029,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   88,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ type looseOwner struct {
 func (looseOwner) Gone() bool      { return false }
 func (looseOwner) PathChanged()    {}
 func (looseOwner) SendersChanged() {}
+func (looseOwner) RestsChanged()   {}
 func (looseOwner) Broke()          {}
 
 func (o looseOwner) StateChanged(_ *connection.Connection, state control.TransportState) {

@@ -96,6 +96,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	attached.WasHere, attached.Continues = here, !resumed && a.continuing != nil
 	r.teller.send(p, &control.PeerEvent{Seq: r.roll.version.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
 	r.acts.tellGranted(p)
+	r.teller.rests(p)
 	r.acts.tellMissed(p)
 	if r.media.Lacks(p.id) != nil {
 		r.news.slots(p.id)

@@ -107,6 +107,9 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		fresh.Permit(p.canPublish, p.sources)
 		fresh.Silence(p.entry.GetSilenced() | p.forbidden())
 		installed = true
+		if !n.message.GetFresh() {
+			r.news.rests(p.id) // What rested at another node does not here.
+		}
 		r.count()
 	})
 	if err == nil && installed {
@@ -189,6 +192,9 @@ func (o *mediaOwner) PathChanged() { o.room.news.path(o.peer.id) }
 
 // SendersChanged is part of connection.Owner.
 func (o *mediaOwner) SendersChanged() { o.room.news.sends(o.peer.id) }
+
+// RestsChanged is part of connection.Owner.
+func (o *mediaOwner) RestsChanged() { o.room.news.rests(o.peer.id) }
 
 // Broke is part of connection.Owner.
 func (o *mediaOwner) Broke() { o.room.node.panics.Strike(o.strikeName) }

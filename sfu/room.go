@@ -278,6 +278,9 @@ func (r *room) tellNews() {
 		if news.senders && p.connection != nil {
 			r.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Senders{Senders: &control.Senders{Senders: p.connection.Senders()}}})
 		}
+		if news.rests {
+			r.teller.rests(p)
+		}
 	}
 	if spoken {
 		r.speakers.now = speakers

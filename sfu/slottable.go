@@ -19,7 +19,7 @@ type mediaNews struct {
 	spoken   bool
 }
 
-type peerNews struct{ table, path, senders bool }
+type peerNews struct{ table, path, senders, rests bool }
 
 func newMediaNews() *mediaNews {
 	return &mediaNews{wake: make(chan struct{}, 1), peers: map[forward.PeerID]peerNews{}}
@@ -31,10 +31,14 @@ func (n *mediaNews) path(peer forward.PeerID) { n.tell(peer, peerNews{path: true
 
 func (n *mediaNews) sends(peer forward.PeerID) { n.tell(peer, peerNews{senders: true}) }
 
+func (n *mediaNews) rests(peer forward.PeerID) { n.tell(peer, peerNews{rests: true}) }
+
 func (n *mediaNews) tell(peer forward.PeerID, news peerNews) {
 	n.mu.Lock()
 	before := n.peers[peer]
-	n.peers[peer] = peerNews{table: before.table || news.table, path: before.path || news.path, senders: before.senders || news.senders}
+	n.peers[peer] = peerNews{
+		table: before.table || news.table, path: before.path || news.path, senders: before.senders || news.senders, rests: before.rests || news.rests,
+	}
 	n.mu.Unlock()
 	n.ring()
 }

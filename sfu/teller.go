@@ -29,6 +29,15 @@ func (t *teller) send(p *peer, event *control.PeerEvent) {
 	t.queue(p, t.current.stamp(event))
 }
 
+// rests tells a peer's signaling node which of its layers nobody shows, if the peer stops such layers.
+func (t *teller) rests(p *peer) {
+	if sending := p.sending(); sending != nil {
+		if rests := sending.Resting(); rests != nil {
+			t.send(p, &control.PeerEvent{Event: &control.PeerEvent_Rests{Rests: rests}})
+		}
+	}
+}
+
 // sendAll tells the signaling node of everybody at this node of the same event.
 func (t *teller) sendAll(event *control.PeerEvent) {
 	event = t.current.stamp(event)

@@ -354,6 +354,8 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	case *control.PeerEvent_Reoffer:
 		s.log.Info("node asks for a new offer", "reason", e.Reoffer.GetReason(), "mids", e.Reoffer.GetMids(), "node", s.place.Node)
 		s.socket.send(&wire.Reoffer{Mids: e.Reoffer.GetMids(), Reason: e.Reoffer.GetReason(), Epoch: epoch})
+	case *control.PeerEvent_Rests:
+		s.socket.send(translate.Rests(e.Rests, epoch))
 	case *control.PeerEvent_Egress:
 		s.setEgress(e.Egress)
 	case *control.PeerEvent_Limited:

@@ -257,7 +257,7 @@ func sixtyJoins(s *stage) {
 // slowReaders are fifty people who read nothing and shout all the time. What waits for each is bounded, and they are cut
 // off for it. The last few hear too little from each other to have much waiting.
 func slowReaders(s *stage) {
-	const people, cut = 50, 40
+	const people, cut = 50, 26
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*patience)
 	defer cancel()
 	small := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

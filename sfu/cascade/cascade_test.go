@@ -332,24 +332,26 @@ func TestARoomOfTwoHalves(t *testing.T) {
 		return heard > 10 && !slices.ContainsFunc(crowd, func(v *viewer) bool { height, _ := v.shown(); return height != 180 })
 	})
 	// alice's layers are the first of her node: the lowest crosses for 21 viewers, the middle one for nobody.
-	low, middle, high := b.wire.brought(1), b.wire.brought(2), b.wire.brought(3)
+	low, high := b.wire.brought(1), b.wire.brought(3)
 	if sent := int(alice.sent[0].Load()); low > sent+sent/4+10 || low == 0 {
 		t.Errorf("%d packets of the lowest layer crossed, %d were sent", low, sent)
 	}
 	if high == 0 || high > int(alice.sent[2].Load())*5/4+10 {
 		t.Errorf("%d packets of the highest layer crossed, %d were sent", high, alice.sent[2].Load())
 	}
-	for _, v := range append(crowd, small, large, back) {
-		v.forget()
-	}
-	eventually(t, "some time passes", func() bool { _, packets := large.shown(); return packets > 300 })
+	// On a machine that pauses for longer than a layer may be silent, the largest picture is the middle one for a while.
+	eventually(t, "a layer that nobody wants does not cross", func() bool {
+		for _, v := range append(crowd, small, large, back) {
+			v.forget()
+		}
+		middle := b.wire.brought(2)
+		eventually(t, "some time passes", func() bool { _, packets := large.shown(); return packets > 300 })
+		return b.wire.brought(2) == middle
+	})
 	for i, v := range append(crowd, small, large, back) {
 		if wrong := v.whole(); wrong != "" {
 			t.Errorf("viewer %d: %s", i, wrong)
 		}
-	}
-	if more := b.wire.brought(2) - middle; more > 0 {
-		t.Errorf("%d packets of a layer crossed that nobody wanted", more)
 	}
 	b.show("1", "alice", 360)
 	eventually(t, "a page that grew is shown more", func() bool { height, _ := small.shown(); return height == 360 })

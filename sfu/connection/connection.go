@@ -86,6 +86,8 @@ type Owner interface {
 	PathChanged()
 	// SendersChanged says that Senders has a new SSRC. It is called only if the client's last offer asks for the report.
 	SendersChanged()
+	// RestsChanged says that Resting has changed.
+	RestsChanged()
 	// Broke says that handling one of the client's packets panicked. The connection ends.
 	Broke()
 	// StateChanged tells each change of the transport's state, in order.
@@ -424,6 +426,9 @@ func (c *Connection) Close() {
 
 // Senders are the SSRCs that the client sends now.
 func (c *Connection) Senders() []*control.Sender { return c.uplink.sending() }
+
+// Resting are the layers that nobody shows, or nil if the client's last offer does not say that it stops them.
+func (c *Connection) Resting() *control.Rests { return c.uplink.resting() }
 
 // Sending returns the mids of a source's m-lines, since when the transport has been up, and whether the client had been sending the
 // source before this connection, as an SSRC in its offer shows.

@@ -50,6 +50,7 @@ type nobody struct{}
 func (nobody) Gone() bool                                       { return false }
 func (nobody) PathChanged()                                     {}
 func (nobody) SendersChanged()                                  {}
+func (nobody) RestsChanged()                                    {}
 func (nobody) Broke()                                           {}
 func (nobody) StateChanged(*Connection, control.TransportState) {}
 

@@ -43,7 +43,7 @@ func (c *Connection) Standby() *control.StandbyConnection {
 		return nil
 	}
 	told.Version = c.version
-	told.Offer = &control.Offer{Sdp: c.offered.GetSdp(), Senders: senders, Apart: c.offered.GetApart()}
+	told.Offer = &control.Offer{Sdp: c.offered.GetSdp(), Senders: senders, Apart: c.offered.GetApart(), Rests: c.offered.GetRests()}
 	for mid, source := range c.sources {
 		told.Offer.Senders = append(told.Offer.Senders, &control.Sender{Mid: mid, Source: sources.Proto(source)})
 	}

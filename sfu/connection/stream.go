@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"sync/atomic"
 	"time"
 
 	pacing "golang.org/x/time/rate"
@@ -19,6 +20,8 @@ type stream struct {
 	codec    offer.Codec
 	// layer is nil until the room has taken the stream, and while the source is muted by a moderator.
 	layer *forward.Layer
+	// resting says that nobody shows the layer, so that it need not come.
+	resting atomic.Bool
 	// replaced says that the encoding goes on with another SSRC, so that what still comes is dropped.
 	replaced bool
 	pace     *pacing.Limiter

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -42,6 +43,8 @@ type uplink struct {
 	began bool
 	// reports says that the owner is told of new streams.
 	reports bool
+	// rests says that the client stops layers that nobody shows.
+	rests bool
 }
 
 func newUplink(c *Connection) *uplink {
@@ -55,7 +58,7 @@ func (u *uplink) learn(message *control.Offer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ssrcs.learn(message.GetSenders())
-	u.reports = message.GetReportSenders()
+	u.reports, u.rests = message.GetReportSenders(), message.GetRests()
 }
 
 // sending are the SSRCs of the streams that have begun.
@@ -76,6 +79,27 @@ func (u *uplink) sending() []*control.Sender {
 		senders = append(senders, sender)
 	}
 	return senders
+}
+
+// resting are the layers that need not come, or nil if the client would not stop any.
+func (u *uplink) resting() *control.Rests {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.rests {
+		return nil
+	}
+	byMid := map[string][]string{}
+	for _, s := range u.streams {
+		if s.resting.Load() && !s.replaced && s.original == nil {
+			byMid[s.mid] = append(byMid[s.mid], s.rid)
+		}
+	}
+	rests := &control.Rests{}
+	for _, mid := range slices.Sorted(maps.Keys(byMid)) {
+		slices.Sort(byMid[mid])
+		rests.Resting = append(rests.Resting, &control.RestingLayers{Mid: mid, Rids: byMid[mid]})
+	}
+	return rests
 }
 
 // keep takes a new stream.
@@ -183,6 +207,9 @@ func (u *uplink) begin(s *stream) bool {
 			return false
 		}
 		s.layer, s.outdated = layer, false
+		if s.resting.Swap(false) {
+			u.connection.cfg.Owner.RestsChanged()
+		}
 		u.connection.cfg.Log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
 	}
 	return true
@@ -251,6 +278,12 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 		Peer: u.connection.cfg.Peer, Gone: u.connection.cfg.Owner.Gone, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
 		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 		SendPLI: func() { u.sendPLI(s.ssrc) },
+	}
+	if kind == forward.KindVideo && s.rid != "" && u.rests {
+		s.config.OnWanted = func(wanted bool) {
+			s.resting.Store(!wanted)
+			u.connection.cfg.Owner.RestsChanged()
+		}
 	}
 	u.keep(s)
 	delete(u.unplaced, s.ssrc)
@@ -327,6 +360,9 @@ func (u *uplink) mute(muted uint32) (ended []*forward.Layer) {
 		if muted&sources.Bit(s.source) != 0 {
 			ended = append(ended, s.layer)
 			s.layer = nil
+			if s.resting.Swap(false) {
+				u.connection.cfg.Owner.RestsChanged()
+			}
 		}
 	}
 	return ended

@@ -54,10 +54,11 @@ type LayerConfig struct {
 	// SendPLI runs on the room's loop and must not block. Nil for audio.
 	SendPLI func()
 
-	// OnWanted makes a remote layer: see Layer.Tell. It is told whether anybody here wants the packets, on the room's loop, and must not
-	// block. Nobody does at first.
+	// OnWanted is told whether anybody here wants the packets, on the room's loop, and must not block. Nobody wants a remote layer at
+	// first. A layer of a publisher here is wanted at first, and always if it is the publication's lowest. It may be nil.
 	OnWanted func(wanted bool)
-	// Via is what brings a remote layer. Watchers compare it, so that no layer is sent back where it came from.
+	// Via makes a remote layer (see Layer.Tell), and is what brings it. Watchers compare it, so that no layer is sent back where it came
+	// from.
 	Via any
 
 	// Gone is explained at Room.RemovePeer; it may be nil.
@@ -108,9 +109,9 @@ type Layer struct {
 	upper     [parse.MaxTemporal]rateMeter
 	described description
 
-	// taps take the packets to other nodes, and remote is for a layer that comes from one.
-	taps   []Tap
-	remote remoteLayer
+	// taps take the packets to other nodes.
+	taps []Tap
+	feed feed
 
 	// shunnedUntil passes the layer over, because it made no keyframe.
 	shunnedUntil time.Time
@@ -214,6 +215,7 @@ func (l *Layer) receive(p *Packet) bool {
 			l.requests.unanswered = 0
 		}
 		l.lastHeard = p.arrived
+		l.awake()
 	}
 	// The rate is for budgets, and narrow paths get no redundancy.
 	l.rate.add(p.length - p.redundancy.Newest)
@@ -341,6 +343,7 @@ func (l *Layer) sendPLI() {
 func (l *Layer) tick(now time.Time) {
 	l.cache.expire(now.Add(-cacheAge))
 	l.expireWanted(now)
+	l.expireWake(now)
 	if l.cfg.Kind != KindVideo {
 		return
 	}
@@ -367,16 +370,16 @@ func (l *Layer) measure(elapsed time.Duration) {
 	l.described.measure(elapsed)
 }
 
-// alive: of a remote layer that nobody wants, its publisher's node knows.
+// alive: of a remote layer that nobody wants, its publisher's node knows, and a layer that rests comes when it is wanted.
 func (l *Layer) alive(now time.Time) bool {
-	return l.remote.state.Alive || now.Sub(l.lastHeard) < layerSilence
+	return l.feed.state.Alive || now.Sub(l.lastHeard) < layerSilence
 }
 
 func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }
 
 // bits returns the rate per second. It is assumed until it is measured.
 func (l *Layer) bits() uint64 {
-	if told := l.remote.state.BitsPerSecond; told > 0 && (!l.remote.wanted || !l.rate.known) {
+	if told := l.feed.state.BitsPerSecond; told > 0 && (!l.feed.wanted || !l.rate.known) {
 		return told
 	}
 	if l.rate.known {
@@ -385,9 +388,11 @@ func (l *Layer) bits() uint64 {
 	if l.cfg.Kind == KindAudio {
 		return 60_000
 	}
-	height := cmp.Or(l.height, assumedHeight(l.cfg.RID))
-	return uint64(height) * uint64(height) * assumedBits
+	return uint64(l.lines()) * uint64(l.lines()) * assumedBits
 }
+
+// lines is the height of the picture, assumed until it is known.
+func (l *Layer) lines() int { return cmp.Or(l.height, assumedHeight(l.cfg.RID)) }
 
 // bitsUpTo returns the rate per second of the temporal layers up to one.
 func (l *Layer) bitsUpTo(highest uint8) uint64 {

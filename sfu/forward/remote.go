@@ -9,12 +9,8 @@ import (
 // A layer of a publisher at another media node is a remote layer here: its packets come over a link, and only while somebody here wants
 // them. The publisher's node gives them to the link by a Tap.
 
-const (
-	// remoteLinger is how long a remote layer stays wanted after the last slot: pages that change their view come back to it.
-	remoteLinger = 2 * time.Second
-	// A tap begins with the newest keyframe if no more packets than these followed it. Else the publisher is asked for another one.
-	tapReplayPackets = 64
-)
+// A tap begins with the newest keyframe if no more packets than these followed it. Else the publisher is asked for another one.
+const tapReplayPackets = 64
 
 // RemoteState is what the publisher's node tells other nodes of a layer.
 type RemoteState struct {
@@ -64,24 +60,15 @@ func (r *Room) Unwatch(w Watcher) {
 func (l *Layer) Config() LayerConfig { return l.cfg }
 
 // Remote reports whether the publisher is at another media node.
-func (l *Layer) Remote() bool { return l.cfg.OnWanted != nil }
-
-// remoteLayer is what a remote layer has beside others.
-type remoteLayer struct {
-	// state is what the publisher's node told last.
-	state RemoteState
-	// wanted is what OnWanted was told last, and unwantedSince since when no slot and no tap has had the layer.
-	wanted        bool
-	unwantedSince time.Time
-}
+func (l *Layer) Remote() bool { return l.cfg.Via != nil }
 
 // Tell takes what the publisher's node says of a remote layer. It does not block; a busy loop takes the next one.
 func (l *Layer) Tell(state RemoteState) {
 	l.room.try(func() {
-		if l.closed || state == l.remote.state {
+		if l.closed || state == l.feed.state {
 			return
 		}
-		l.remote.state = state
+		l.feed.state = state
 		if state.Height > 0 {
 			l.height = state.Height
 		}
@@ -179,37 +166,4 @@ func (p *Packet) original() []byte {
 		binary.BigEndian.PutUint16(p.buffer[at.At+1:], p.frame.Number)
 	}
 	return p.buffer[:p.length]
-}
-
-// noteWanted tells the publisher's node that somebody here wants a remote layer, or begins the time after which nobody does.
-func (l *Layer) noteWanted() {
-	r := &l.remote
-	switch used := len(l.slots) > 0 || len(l.taps) > 0; {
-	case l.cfg.OnWanted == nil:
-	case !used:
-		r.unwantedSince = time.Now()
-	case !r.wanted:
-		r.wanted = true
-		// What was measured while nothing came says nothing.
-		l.rate, l.upper = rateMeter{}, [len(l.upper)]rateMeter{}
-		l.cfg.OnWanted(true)
-	}
-}
-
-// expireWanted tells the publisher's node that nobody here has wanted a remote layer for remoteLinger.
-func (l *Layer) expireWanted(now time.Time) {
-	r := &l.remote
-	if r.wanted && len(l.slots) == 0 && len(l.taps) == 0 && now.Sub(r.unwantedSince) >= remoteLinger {
-		r.wanted = false
-		l.cfg.OnWanted(false)
-	}
-}
-
-// unwant is for a layer that is dropped.
-func (l *Layer) unwant() {
-	l.taps = nil
-	if l.remote.wanted {
-		l.remote.wanted = false
-		l.cfg.OnWanted(false)
-	}
 }

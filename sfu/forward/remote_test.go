@@ -136,6 +136,7 @@ func link(ctx context.Context, branch *stage, of *Layer, delay time.Duration, lo
 		k.mu.Unlock()
 		time.AfterFunc(delay, of.KeyframeRequested)
 	}
+	cfg.Via = k
 	cfg.OnWanted = func(wanted bool) {
 		k.mu.Lock()
 		k.orderly++
@@ -388,7 +389,7 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		var orders []bool
 		alice := &camera{st: st, height: 360}
 		alice.layer = st.room.AddLayer(LayerConfig{
-			Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8, OnWanted: func(wanted bool) { orders = append(orders, wanted) },
+			Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8, Via: "a link", OnWanted: func(wanted bool) { orders = append(orders, wanted) },
 		})
 		told := RemoteState{Alive: true, Height: 360, BitsPerSecond: 500_000}
 		alice.layer.Tell(told)

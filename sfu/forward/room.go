@@ -350,6 +350,7 @@ func (r *Room) takeLayer(l *Layer) {
 	}
 	r.members.number(l)
 	l.lastHeard = time.Now()
+	l.feed.wanted, l.feed.unwantedSince = !l.Remote(), l.lastHeard
 	l.peer = r.members.clock(l.cfg.Peer)
 	l.format = parse.FormatOf(l.cfg.Codec.MimeType, l.cfg.Codec.Fmtp)
 	pub := r.members.publication(l.cfg.key())

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"slices"
 	"time"
 )
 
@@ -68,6 +69,9 @@ func (y *layerSelection) layerDemand(s *Slot, now time.Time) (slotDemand, bool) 
 	}
 	d := slotDemand{slot: s, rank: s.wanted.rank, screen: s.entry.Source == SourceScreen, held: -1}
 	d.layers = upToHeight(p.layerChoices(y.round, now), s.wanted.height)
+	if s.current == nil || s.current.cfg.key() != s.entry.key() {
+		d.layers = awakeNow(d.layers, now)
+	}
 	d.top = len(d.layers) - 1
 	d.chosen = d.top
 	if s.target != nil && s.target.cfg.key() == s.entry.key() {
@@ -81,6 +85,19 @@ func (y *layerSelection) layerDemand(s *Slot, now time.Time) (slotDemand, bool) 
 		}
 	}
 	return d, true
+}
+
+// awakeNow leaves out the layers above the highest one that comes already, and wakes the highest: a picture begins with what there is.
+func awakeNow(layers []layerChoice, now time.Time) []layerChoice {
+	comes := slices.IndexFunc(layers, func(c layerChoice) bool { return !c.layer.asleep(now) })
+	if comes < 0 || !layers[len(layers)-1].layer.asleep(now) {
+		return layers
+	}
+	layers[len(layers)-1].layer.wake(now)
+	for comes+1 < len(layers) && !layers[comes+1].layer.asleep(now) {
+		comes++
+	}
+	return layers[:comes+1]
 }
 
 // apply makes the chosen layer the target of the slot.

@@ -108,7 +108,7 @@ func (t *Translator) pass(e *exchange) {
 		part = wire.PartUplink
 	}
 	offer := &wire.Offer{
-		ID: e.id, SDP: e.offer.forNode(l.order), Fresh: l.current == nil && !t.resumption.alive, Senders: t.published.senders(), Apart: true, Part: part, SlotsWait: true,
+		ID: e.id, SDP: e.offer.forNode(l.order), Fresh: l.current == nil && !t.resumption.alive, Senders: t.published.senders(), Apart: true, Rests: true, Part: part, SlotsWait: true,
 	}
 	t.brings(offer)
 	t.offer(offer)

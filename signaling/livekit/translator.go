@@ -227,6 +227,9 @@ func (t *Translator) hearRoom(m wire.Message) {
 		t.described(&m.Metadata)
 		t.tell(&livekitpb.SignalResponse{Message: &livekitpb.SignalResponse_RoomUpdate{RoomUpdate: &livekitpb.RoomUpdate{Room: t.room(len(t.people.members))}}})
 	case *wire.Slots:
+		if m.Node != "" {
+			t.rest(nil) // What rested at the former node does not at this one.
+		}
 		t.filled(m.Slots)
 	case *wire.Speakers:
 		t.spoke(m.Speakers)
@@ -236,6 +239,8 @@ func (t *Translator) hearRoom(m wire.Message) {
 		t.rejected(m)
 	case *wire.Reoffer:
 		t.askAgain(m)
+	case *wire.Rests:
+		t.rest(m.Resting)
 	case *wire.MutedBy:
 		t.mutedBy(m.Source)
 	}

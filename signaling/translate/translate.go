@@ -106,7 +106,7 @@ func controlKind(k wire.Kind) control.Kind {
 // Offer translates an offer. known stands in for a slot table that the client left out.
 func Offer(o *wire.Offer, known []*control.Slot) *control.PeerMessage {
 	offer := &control.Offer{
-		Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh, Apart: o.Apart, Part: control.Part(o.Part), SlotsWait: o.SlotsWait, DataNegotiated: o.Data,
+		Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh, Apart: o.Apart, Rests: o.Rests, Part: control.Part(o.Part), SlotsWait: o.SlotsWait, DataNegotiated: o.Data,
 		ReportSenders: o.ReportSenders, DataReliable: uint32(o.DataReliable), DataLossy: uint32(o.DataLossy),
 	}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
@@ -181,6 +181,13 @@ func Chat(c *control.Chat, epoch uint64) *wire.Chat {
 		Peer: wire.PeerID(c.GetPeer()), Name: c.GetName(), Text: c.GetText(), ID: c.GetId(),
 		At: c.GetAtUnixMs(), Seq: c.GetSeq(), Epoch: epoch,
 	}
+}
+
+// Rests translates the layers of a client that nobody shows.
+func Rests(r *control.Rests, epoch uint64) *wire.Rests {
+	return &wire.Rests{Resting: each(r.GetResting(), func(l *control.RestingLayers) wire.RestingLayers {
+		return wire.RestingLayers{Mid: l.GetMid(), RIDs: l.GetRids()}
+	}), Epoch: epoch}
 }
 
 // ControlAct translates a moderator's act for a media node.

@@ -39,6 +39,8 @@ type Offer struct {
 	Unused  []UnusedSlot `json:"unused,omitempty"`
 	// Apart says that each slot is to have a MediaStream of its own. Sound then never moves to a slot beside its owner's picture.
 	Apart bool `json:"apart,omitempty"`
+	// Rests says that the client stops sending the layers that Rests names, and begins again.
+	Rests bool `json:"rests,omitempty"`
 	// Part and what follows it are set for clients of LiveKit only. SlotsWait says that a slot sends nothing before its first Refresh,
 	// ReportSenders that the node tells the client's SSRCs, and DataReliable and DataLossy are streams that the client opened at another node.
 	Part          Part   `json:"-"`

@@ -161,7 +161,7 @@ func blankFromClient(t Type) (Message, []string) {
 func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
-		new(PeerLeft), new(RosterChanges), new(Roster), new(Speakers), new(Chat), new(Restart), new(Settled), new(Limited), new(Audience), new(RoomUpdated), new(Reoffer), new(Error), new(Pong), new(Bye),
+		new(PeerLeft), new(RosterChanges), new(Roster), new(Speakers), new(Chat), new(Restart), new(Settled), new(Limited), new(Audience), new(RoomUpdated), new(Reoffer), new(Rests), new(Error), new(Pong), new(Bye),
 		new(Connected), new(Presence), new(PermissionsChanged), new(MutedBy), new(UnmuteAsked), new(Reactions),
 		new(Waiting), new(Door), new(UserMessage), new(MessageState), new(ICEServers),
 	} {

@@ -196,6 +196,18 @@ type Reoffer struct {
 	Epoch  uint64       `json:"epoch"`
 }
 
+// Rests are the layers of the client that nobody shows, all of them: see Offer.Rests.
+type Rests struct {
+	Resting List[RestingLayers] `json:"resting"`
+	Epoch   uint64              `json:"epoch"`
+}
+
+// RestingLayers are the layers of an m-line that rest.
+type RestingLayers struct {
+	Mid  string       `json:"mid"`
+	RIDs List[string] `json:"rids"`
+}
+
 // Error refuses a request. The session goes on.
 type Error struct {
 	Code         Code   `json:"code"`
@@ -310,6 +322,7 @@ func (*Limited) kind() Type            { return "limited" }
 func (*Audience) kind() Type           { return "audience" }
 func (*RoomUpdated) kind() Type        { return "room-updated" }
 func (*Reoffer) kind() Type            { return "reoffer" }
+func (*Rests) kind() Type              { return "rests" }
 func (*Error) kind() Type              { return "error" }
 func (*Pong) kind() Type               { return "pong" }
 func (*Bye) kind() Type                { return "bye" }

@@ -47,9 +47,10 @@ function layer(rid, scaleResolutionDownBy, maxBitrate, active = true) {
  * Sets the sender's layers to those for the camera's size. Does nothing when the sender has only one encoding or has these layers already.
  * @param {RTCRtpSender} sender
  * @param {{width?: number, height?: number}} size of the camera's picture; empty when unknown
+ * @param {readonly string[]} [resting] the layers that are not sent
  * @returns {Promise<boolean>} whether anything changed
  */
-export async function fitLayers(sender, { width = 0, height = 0 }) {
+export async function fitLayers(sender, { width = 0, height = 0 }, resting = []) {
   const parameters = sender.getParameters();
   if (!(parameters.encodings?.length > 1)) return false;
   const wanted = new Map(layersFor(width, height).map((layer) => [layer.rid, layer]));
@@ -57,6 +58,7 @@ export async function fitLayers(sender, { width = 0, height = 0 }) {
   for (const encoding of parameters.encodings) {
     const before = JSON.stringify(encoding);
     Object.assign(encoding, wanted.get(encoding.rid ?? ''));
+    if (resting.includes(encoding.rid ?? '')) encoding.active = false;
     changed ||= JSON.stringify(encoding) !== before;
   }
   if (changed) await sender.setParameters(parameters);

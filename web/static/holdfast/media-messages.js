@@ -27,6 +27,9 @@ export function tellMedia(media, message) {
     case 'reoffer':
       media.reoffer(message);
       break;
+    case 'rests':
+      media.rest(message);
+      break;
     default:
   }
 }

@@ -194,7 +194,9 @@ export class Media extends EventTarget {
     if (epoch < this.#epoch) return;
     const moved = node !== this.#node;
     [this.#node, this.#epoch] = [node, epoch];
-    if (moved) emit(this, 'continued', { node, epoch });
+    if (!moved) return;
+    this.#connections.present?.wakeLayers();
+    emit(this, 'continued', { node, epoch });
   }
 
   /** @param {import('./protocol.js').Settled} message */
@@ -232,6 +234,11 @@ export class Media extends EventTarget {
   /** @param {import('./protocol.js').Reoffer} order */
   reoffer(order) {
     if (!this.#busy && order.epoch >= this.#epoch) this.#repairs.asked(order); // A journey's offer is on its way.
+  }
+
+  /** @param {import('./protocol.js').Rests} message */
+  rest({ resting, epoch }) {
+    if (!this.#busy && epoch >= this.#epoch) this.#connections.present?.rest(resting);
   }
 
   /**
@@ -348,7 +355,10 @@ export class Media extends EventTarget {
     this.#move?.supersede();
     this.#live?.abandon();
     this.#live = null;
-    if (!isRepair(reason)) this.#connections.lingering.begin();
+    if (!isRepair(reason)) {
+      this.#connections.present?.wakeLayers();
+      this.#connections.lingering.begin();
+    }
     this.#gap.stop();
     this.#node = node;
     this.#epoch = epoch;

@@ -65,7 +65,7 @@ export class Offers {
   /** @param {Omit<Offer, 'type' | 'id'>} body */
   #make(body) {
     this.#made++;
-    return /** @type {Offer} */ ({ type: 'offer', id: `o${this.#made}`, ...body, ...(this.#data ? { data: true } : {}) });
+    return /** @type {Offer} */ ({ type: 'offer', id: `o${this.#made}`, rests: true, ...body, ...(this.#data ? { data: true } : {}) });
   }
 
   /**

@@ -30,7 +30,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean, rosterChanges?: boolean, places?: boolean}} Join */
 /** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number, rosterChanges?: boolean, places?: boolean}} Resume */
 /** @typedef {{mid: string, ssrc: number, rtxSsrc: number}} UnusedSlot rtxSsrc is 0 without retransmission */
-/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[], data?: boolean}} Offer */
+/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[], unused?: UnusedSlot[], data?: boolean, rests?: boolean}} Offer `rests`: this client does as `rests` says */
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /**
@@ -91,6 +91,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
+/** @typedef {{type: 'rests', resting: {mid: string, rids: string[]}[], epoch: number}} Rests all layers of this client that nobody shows */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number, request?: string}} ServerError `request`: the id of the refused message */
 /** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean, message?: boolean}} Connected */
 /** @typedef {{user: string, state: 'online' | 'offline' | 'unknown', since?: number, lastSeen?: number}} UserPresence */
@@ -104,7 +105,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | Rests | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -132,6 +133,7 @@ const required = {
   'room-updated': { metadata: 'string', epoch: 'number' },
   'limited': { limited: 'boolean', epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
+  'rests': { epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'connected': { identity: 'string', watch: 'boolean' },
   'presence': {},
@@ -154,6 +156,7 @@ const listFields = {
   'speakers': ['speakers'],
   'reactions': ['reactions'],
   'reoffer': ['mids'],
+  'rests': ['resting'],
   'presence': ['users'],
   'door': ['line'],
 };

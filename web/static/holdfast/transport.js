@@ -66,6 +66,13 @@ export class Transport extends EventTarget {
    */
   #former = new Set();
   #relayed = false;
+  /** The camera's layers that nobody shows. */
+  #resting = /** @type {string[]} */ ([]);
+  /**
+   * The size of the camera's pictures for which its layers were set last.
+   * @type {{width?: number, height?: number}}
+   */
+  #size = {};
   #answered = { fingerprint: '', sessionId: '', sdp: '' };
   /**
    * The SSRCs that the last answer names for the receiving m-lines. They are read in advance, because a move has no time for it.
@@ -285,7 +292,7 @@ export class Transport extends EventTarget {
     if (!sender) return;
     this.#given.set(source, track);
     try {
-      if (source === 'camera' && track) await this.#whileOpen(fitLayers(sender, track.getSettings())).catch(() => {}); // Wrong layers are better than no picture.
+      if (source === 'camera' && track) await this.#whileOpen(this.#fit(sender, track.getSettings())).catch(() => {}); // Wrong layers are better than no picture.
       if (this.#given.get(source) !== track) return; // It was muted or replaced meanwhile.
       await this.#whileOpen(sender.replaceTrack(track));
     } catch (error) {
@@ -294,6 +301,33 @@ export class Transport extends EventTarget {
     } finally {
       this.#outdate(); // The prepared offer may describe other layers.
     }
+  }
+
+  /**
+   * Stops the camera's layers that nobody shows, and begins those again that stopped before and are not named.
+   * @param {{mid: string, rids: string[]}[]} resting
+   */
+  async rest(resting) {
+    const camera = this.#senders.get('camera');
+    const rids = resting.find(({ mid }) => mid === camera?.mid)?.rids ?? [];
+    if (!camera || rids.join() === this.#resting.join()) return;
+    this.#resting = rids;
+    // The next look finds what cannot be set now.
+    if (await this.#fit(camera.sender, this.#size).catch(() => false)) this.#outdate();
+  }
+
+  /** Has all of the camera's layers begin again at the next look, because another node says itself what nobody shows. */
+  wakeLayers() {
+    this.#resting = [];
+  }
+
+  /**
+   * @param {RTCRtpSender} sender of the camera
+   * @param {{width?: number, height?: number}} size
+   */
+  #fit(sender, size) {
+    this.#size = size;
+    return fitLayers(sender, size, this.#resting);
   }
 
   /**
@@ -307,7 +341,7 @@ export class Transport extends EventTarget {
     if (!camera || !track) return;
     const size = sizeOf(outbound.filter(({ mid }) => mid === camera.mid), camera.sender, track);
     // The next look finds what cannot be set now.
-    if (await fitLayers(camera.sender, size).catch(() => false)) this.#outdate();
+    if (await this.#fit(camera.sender, size).catch(() => false)) this.#outdate();
   }
 
   /**

@@ -97,6 +97,9 @@ export type UnusedSlot = {
     ssrc: number;
     rtxSsrc: number;
 };
+/**
+ * `rests`: this client does as `rests` says
+ */
 export type Offer = {
     type: 'offer';
     id: string;
@@ -106,6 +109,7 @@ export type Offer = {
     slots?: Slot[];
     unused?: UnusedSlot[];
     data?: boolean;
+    rests?: boolean;
 };
 export type View = {
     type: 'view';
@@ -418,6 +422,17 @@ export type Reoffer = {
     epoch: number;
 };
 /**
+ * all layers of this client that nobody shows
+ */
+export type Rests = {
+    type: 'rests';
+    resting: {
+        mid: string;
+        rids: string[];
+    }[];
+    epoch: number;
+};
+/**
  * `request`: the id of the refused message
  */
 export type ServerError = {
@@ -495,4 +510,4 @@ export type Bye = {
     code: string;
     message: string;
 };
-export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;
+export type ServerMessage = Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | RosterChanges | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Audience | RoomUpdated | Reoffer | Rests | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye;

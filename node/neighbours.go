@@ -20,7 +20,7 @@ type neighbours struct {
 func (n *neighbours) Client(at string) (control.StandbyClient, error) { return n.pool.Standby(at) }
 
 // Standby is part of sfu.Neighbours.
-func (n *neighbours) Standby(room ring.RoomID, before ring.NodeID, need headroom.Egress) (sfu.Neighbour, bool) {
-	node, found := orchestrator.Standby(n.view(), room, n.self, before, need)
+func (n *neighbours) Standby(room ring.RoomID, before ring.NodeID, need headroom.Egress, promised map[ring.NodeID]headroom.Egress) (sfu.Neighbour, bool) {
+	node, found := orchestrator.Standby(n.view(), room, n.self, before, need, promised)
 	return sfu.Neighbour{Node: node.ID, Boot: node.Boot, Control: node.Control, Media: node.MediaSockets()}, found
 }

@@ -267,7 +267,7 @@ func (n *signalingNode) moving(c *SignalingConfig, plan signalingPlan, guard *pa
 		if !view.Nodes[owner].Can(control.CapabilityStandby) {
 			return ""
 		}
-		by, _ := orchestrator.Standby(view, room, owner, "", need)
+		by, _ := orchestrator.Standby(view, room, owner, "", need, nil)
 		return by.ID
 	}
 	return moving

@@ -33,14 +33,15 @@ func needOf(view *cluster.View, expect headroom.Room) headroom.Egress {
 }
 
 // Standby returns the node that stands by for the clients of a room on the node owner: the first one from the room on the ring that can and has
-// headroom for the room. All nodes with one view and one need have the same answer. The node before stays the standby while it is able to, so that
-// a room has one standby. It is false if no node is able.
-func Standby(view *cluster.View, room ring.RoomID, owner, before ring.NodeID, need headroom.Egress) (cluster.Node, bool) {
+// headroom for the room besides what is promised to other rooms of the owner, because they all move at once if the owner dies. All nodes with
+// one view and the same needs have the same answer. The node before stays the standby while it is able to, so that a room has one standby. It is
+// false if no node is able.
+func Standby(view *cluster.View, room ring.RoomID, owner, before ring.NodeID, need headroom.Egress, promised map[ring.NodeID]headroom.Egress) (cluster.Node, bool) {
 	var first cluster.Node
 	found := false
 	for id := range view.Ring.Successors(room) {
 		n := view.Nodes[id]
-		if !standsBy(n, owner) || n.Draining || n.Control == "" || !headroom.Takes(reported(n), need, ceilingOf(n)) {
+		if !standsBy(n, owner) || n.Draining || n.Control == "" || !headroom.Takes(reported(n).Plus(promised[id]), need, ceilingOf(n)) {
 			continue
 		}
 		if id == before {

@@ -107,7 +107,7 @@ func TestARoomMovesToItsStandby(t *testing.T) {
 		{"one that is full stood by before", 999e6, third, fourth},
 	} {
 		view := viewOf(node(string(owner), 0), sfu(string(unable), 1), node(string(third), c.load), node(string(fourth), 0))
-		if got, ok := Standby(view, "room", owner, c.before, expect.Cost()); !ok || got.ID != c.want {
+		if got, ok := Standby(view, "room", owner, c.before, expect.Cost(), nil); !ok || got.ID != c.want {
 			t.Errorf("%s: %q stands by, want %q", c.name, got.ID, c.want)
 		}
 		told := view.Nodes[c.before].Boot
@@ -118,7 +118,12 @@ func TestARoomMovesToItsStandby(t *testing.T) {
 			}
 		}
 	}
-	if got, ok := Standby(viewOf(node("a", 0)), "room", "a", "", expect.Cost()); ok {
+	promised := map[ring.NodeID]headroom.Egress{third: {BitsPerSecond: 909e6}}
+	view := viewOf(node(string(owner), 0), node(string(third), 90e6), node(string(fourth), 0))
+	if got, _ := Standby(view, "room", owner, third, expect.Cost(), promised); got.ID != fourth {
+		t.Errorf("%q stands by, and what it has promised to other rooms leaves no headroom", got.ID)
+	}
+	if got, ok := Standby(viewOf(node("a", 0)), "room", "a", "", expect.Cost(), nil); ok {
 		t.Errorf("%q stands by for itself", got.ID)
 	}
 }

@@ -21,9 +21,9 @@ import (
 
 // Neighbours are the other media nodes, and the way to them.
 type Neighbours interface {
-	// Standby returns the node to which a room would go if this one died, and false if none has headroom for need. The node before stays the
-	// standby while it is able to.
-	Standby(room ring.RoomID, before ring.NodeID, need headroom.Egress) (Neighbour, bool)
+	// Standby returns the node to which a room would go if this one died, and false if none has headroom for need besides what is promised to
+	// other rooms. The node before stays the standby while it is able to.
+	Standby(room ring.RoomID, before ring.NodeID, need headroom.Egress, promised map[ring.NodeID]headroom.Egress) (Neighbour, bool)
 	Client(control string) (control.StandbyClient, error)
 }
 
@@ -66,19 +66,30 @@ func (r *room) chooseStandby() Neighbour {
 	if n.standby == nil {
 		return Neighbour{}
 	}
-	n.mu.Lock()
-	need := r.load.charged(time.Now())
-	n.mu.Unlock()
+	need, promised := n.promised(r, time.Now())
 	var before ring.NodeID
 	if last := r.standby.Load(); last != nil {
 		before = last.Node
 	}
-	chosen, found := n.standby.near.Standby(r.id, before, need)
+	chosen, found := n.standby.near.Standby(r.id, before, need, promised)
 	if !found {
 		chosen = Neighbour{}
 	}
 	r.standby.Store(&chosen)
 	return chosen
+}
+
+// promised returns what a room costs, and what other nodes would take of the other rooms if this node died.
+func (n *Node) promised(of *room, now time.Time) (need headroom.Egress, others map[ring.NodeID]headroom.Egress) {
+	others = map[ring.NodeID]headroom.Egress{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.rooms {
+		if last := r.standby.Load(); last != nil && last.Node != "" && r != of {
+			others[last.Node] = others[last.Node].Plus(r.load.charged(now))
+		}
+	}
+	return of.load.charged(now), others
 }
 
 // chooseStandby returns the control address of the node that is to stand by for a room.

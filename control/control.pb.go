@@ -4214,7 +4214,7 @@ func (x *Reaction) GetEmoji() string {
 type Reoffer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mids          []string               `protobuf:"bytes,1,rep,name=mids,proto3" json:"mids,omitempty"`     // its sending m-lines that are concerned
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // "silent", "unplaced", "no-keyframe" or "codec"
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // "silent", "unplaced", "no-keyframe", "codec" or "unreached"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

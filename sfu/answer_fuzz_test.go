@@ -29,6 +29,7 @@ func (looseOwner) Gone() bool      { return false }
 func (looseOwner) PathChanged()    {}
 func (looseOwner) SendersChanged() {}
 func (looseOwner) RestsChanged()   {}
+func (looseOwner) Unreached()      {}
 func (looseOwner) Broke()          {}
 
 func (o looseOwner) StateChanged(_ *connection.Connection, state control.TransportState) {

@@ -69,9 +69,17 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if n.present != nil && !n.message.GetFresh() && (n.message.GetPart() == control.Part_PART_DOWNLINK && n.present.Meet(o) || n.present.Accepts(o)) {
+		if n.movable(o) {
+			n.present.StandBy(n.session.room.chooseStandby().Media)
+		}
 		return n.present.Answer(n.message, o)
 	}
 	return n.replace(ctx, o)
+}
+
+// movable reports whether another node can go on with the connection. None can with DTLS and SCTP, nor with two connections.
+func (n *negotiation) movable(o *offer.Offer) bool {
+	return n.message.GetPart() == control.Part_PART_UNSPECIFIED && !o.HasData()
 }
 
 // replace answers the offer with a new connection, and then retires the present one.
@@ -81,8 +89,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		return "", err
 	}
 	var standby Neighbour
-	// Another node cannot go on with DTLS and SCTP, nor with two connections.
-	movable := n.message.GetPart() == control.Part_PART_UNSPECIFIED && !o.HasData()
+	movable := n.movable(o)
 	if movable {
 		standby = r.chooseStandby()
 	}
@@ -171,7 +178,7 @@ func (n *negotiation) connect(o *offer.Offer, standby []netip.AddrPort) (*connec
 		Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
 		CanPublish: n.canPublish, Publishable: n.publishable, CanSubscribe: n.canSubscribe && !uplink,
 		Uplink: uplink, Fresh: n.message.GetFresh(), Unmet: n.message.GetPart() == control.Part_PART_DOWNLINK_UNMET,
-		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, Standby: standby, MediaTCP: r.node.MediaTCP(), PathStart: path,
+		Compatible: n.present != nil && n.present.NeedsCompatible(), Candidates: told, Standby: standby, Epoch: r.epochs(), MediaTCP: r.node.MediaTCP(), PathStart: path,
 		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, Connected: r.node.cfg.Metrics.Connected, Trace: n.trace,
 		Data: r.serveData(p, dataStreams(n.message), n.strikeName),
 	})
@@ -195,6 +202,15 @@ func (o *mediaOwner) SendersChanged() { o.room.news.sends(o.peer.id) }
 
 // RestsChanged is part of connection.Owner.
 func (o *mediaOwner) RestsChanged() { o.room.news.rests(o.peer.id) }
+
+// Unreached is part of connection.Owner.
+func (o *mediaOwner) Unreached() {
+	o.room.tryPost(func() {
+		if !o.peer.gone.Load() {
+			o.room.teller.send(o.peer, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Reason: reofferUnreached}}})
+		}
+	})
+}
 
 // Broke is part of connection.Owner.
 func (o *mediaOwner) Broke() { o.room.node.panics.Strike(o.strikeName) }

@@ -15,6 +15,7 @@ const (
 	reofferUnplaced   = "unplaced"
 	reofferNoKeyframe = "no-keyframe"
 	reofferCodec      = "codec"
+	reofferUnreached  = "unreached"
 )
 
 const (

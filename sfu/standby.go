@@ -79,6 +79,14 @@ func (r *room) chooseStandby() Neighbour {
 	return chosen
 }
 
+// epochs is connection.Config.Epoch.
+func (r *room) epochs() func() uint64 {
+	if r.node.standby == nil {
+		return nil
+	}
+	return func() uint64 { return r.current.pin().Fence.Epoch }
+}
+
 // promised returns what a room costs, and what other nodes would take of the other rooms if this node died.
 func (n *Node) promised(of *room, now time.Time) (need headroom.Egress, others map[ring.NodeID]headroom.Egress) {
 	others = map[ring.NodeID]headroom.Egress{}
@@ -187,7 +195,7 @@ func (s *session) goOn(ctx context.Context, c *continuing) {
 	r, p := s.room, s.peer
 	cfg := connection.Config{
 		Room: r.media, Owner: &mediaOwner{room: r, peer: p, strikeName: strikeName(p.entry)}, Key: string(r.id) + "\n" + string(p.id), Peer: p.id,
-		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, MediaTCP: r.node.MediaTCP(),
+		Log: r.log.With("peer", string(p.id)), Tally: &r.node.tally, MediaTCP: r.node.MediaTCP(), Epoch: r.epochs(),
 	}
 	err := r.do(ctx, func() {
 		cfg.CanPublish, cfg.Publishable, cfg.CanSubscribe, cfg.PathStart = p.canPublish, p.sources, p.canSubscribe, p.path

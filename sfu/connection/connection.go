@@ -65,6 +65,8 @@ type Config struct {
 	MediaTCP uint16
 	// Standby are the addresses of the node that stands by, if there is one.
 	Standby []netip.AddrPort
+	// Epoch is that of the room's pin; nil: no node stands by for others.
+	Epoch func() uint64
 	// PathStart is what the client's path was found to carry, in bits per second; 0: unlimited.
 	PathStart uint64
 	Log       *slog.Logger
@@ -90,6 +92,8 @@ type Owner interface {
 	RestsChanged()
 	// Broke says that handling one of the client's packets panicked. The connection ends.
 	Broke()
+	// Unreached says that the client does not reach the node that stands by, so that it needs an answer that names that node.
+	Unreached()
 	// StateChanged tells each change of the transport's state, in order.
 	StateChanged(c *Connection, state control.TransportState)
 }
@@ -105,8 +109,10 @@ type Connection struct {
 	priority uint32
 	// prepared says that the node that stands by can go on with the connection.
 	prepared atomic.Bool
-	// others counts the nodes that stood by after the first.
-	others  atomic.Uint32
+	// others counts the nodes that stood by after the one that the answer names.
+	others atomic.Uint32
+	// first is the priority of the first address in the last answer. It changes under mu.
+	first   atomic.Uint32
 	session uint64
 	// dataBytes is the size of the longest message on a data channel; 0: the connection has none, which is decided by its first offer.
 	dataBytes int
@@ -284,9 +290,13 @@ func (c *Connection) Answer(message *control.Offer, o *offer.Offer) (string, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
+	if c.cfg.Epoch != nil && !message.GetFresh() && (c.version == 1 || restarted) {
+		c.first.Store(liftedPriority(c.cfg.Epoch()))
+		c.others.Store(0)
+	}
 	answer := offer.Answer{
 		SessionID: c.session, Version: c.version, Ufrag: credentials.Ufrag, Password: credentials.Password,
-		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.cfg.Candidates, Standby: c.cfg.Standby, TCPPort: c.cfg.MediaTCP, CanPublish: c.granted.Load().publish, CanSubscribe: c.cfg.CanSubscribe,
+		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.cfg.Candidates, Standby: c.cfg.Standby, First: c.first.Load(), TCPPort: c.cfg.MediaTCP, CanPublish: c.granted.Load().publish, CanSubscribe: c.cfg.CanSubscribe,
 		DataBytes: c.dataBytes, Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {

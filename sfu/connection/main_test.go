@@ -51,6 +51,7 @@ func (nobody) Gone() bool                                       { return false }
 func (nobody) PathChanged()                                     {}
 func (nobody) SendersChanged()                                  {}
 func (nobody) RestsChanged()                                    {}
+func (nobody) Unreached()                                       {}
 func (nobody) Broke()                                           {}
 func (nobody) StateChanged(*Connection, control.TransportState) {}
 

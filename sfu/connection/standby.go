@@ -2,6 +2,7 @@ package connection
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -21,6 +22,14 @@ const jumpTransport = 4096
 // beside one of the same priority.
 const answeredPriority = 126<<24 | 65535<<8 | 255
 
+// liftedPriority is that of the first address in an answer to a client that may use the address of a former node, which stood by: browsers drop
+// a pair that has a lower priority than the one in use, also where that one leads to a dead node. It grows with each move of the room, beyond the
+// nodes that stand by meanwhile, and begins again after 2^18 moves. The highest priority of all is kept free for the page's own candidate.
+func liftedPriority(epoch uint64) uint32 {
+	const step = 64
+	return answeredPriority + step*uint32(epoch%(1<<18)) + step - 1
+}
+
 // Standby returns what another node needs to go on with the connection, without numbers. It is nil before the first
 // answer and once the connection is closed.
 func (c *Connection) Standby() *control.StandbyConnection {
@@ -28,10 +37,6 @@ func (c *Connection) Standby() *control.StandbyConnection {
 	told := &control.StandbyConnection{
 		Ufrag: secrets.Ours.Ufrag, Password: secrets.Ours.Password, ClientUfrag: secrets.Theirs.Ufrag, ClientPassword: secrets.Theirs.Password,
 		Fingerprint: secrets.Ours.Fingerprint, Keys: secrets.Keys.Bytes(), Reversed: c.conn.Reversed(), Session: c.session,
-		Priority: answeredPriority,
-	}
-	if others := c.others.Load(); others > 0 || len(c.cfg.Standby) == 0 {
-		told.Priority = max(c.priority, answeredPriority) + 1 + others
 	}
 	if secrets.At.IsValid() {
 		told.Client = secrets.At.String()
@@ -43,6 +48,10 @@ func (c *Connection) Standby() *control.StandbyConnection {
 		return nil
 	}
 	told.Version = c.version
+	told.Priority = cmp.Or(c.first.Load(), answeredPriority)
+	if others := c.others.Load(); others > 0 || len(c.cfg.Standby) == 0 {
+		told.Priority = max(c.priority, told.GetPriority()) + 1 + others
+	}
 	told.Offer = &control.Offer{Sdp: c.offered.GetSdp(), Senders: senders, Apart: c.offered.GetApart(), Rests: c.offered.GetRests()}
 	for mid, source := range c.sources {
 		told.Offer.Senders = append(told.Offer.Senders, &control.Sender{Mid: mid, Source: sources.Proto(source)})
@@ -105,6 +114,16 @@ func (c *Connection) Reverse() { c.conn.Reverse() }
 
 // Prepared says whether the node that stands by can go on with the connection.
 func (c *Connection) Prepared(can bool) { c.prepared.Store(can) }
+
+// Unreached is called when the client has not reached the node that stands by.
+func (c *Connection) Unreached() { c.cfg.Owner.Unreached() }
+
+// StandBy sets the addresses that the next answer names: those of the node that stands by now.
+func (c *Connection) StandBy(at []netip.AddrPort) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cfg.Standby = at
+}
 
 // Another is called when another node is to stand by than the one that the answer named, or than the last one.
 func (c *Connection) Another() { c.others.Add(1) }

@@ -14,6 +14,8 @@ type Answer struct {
 	Candidates  []netip.AddrPort // UDP, the preferred first
 	// Standby are UDP addresses of another node, which the client prefers as soon as they answer.
 	Standby []netip.AddrPort
+	// First is the priority of the first address over UDP, and each further one has one less; 0: they have those of RFC 8445 section 5.1.2.1.
+	First   uint32
 	TCPPort uint16 // passive, at the same addresses (RFC 6544); 0: none
 	// CanPublish takes what the client sends; CanSubscribe fills slots. Without it an m-line is inactive: rejection
 	// would stop the client's transceiver for good.
@@ -56,7 +58,7 @@ func (o *Offer) Answer(a *Answer) string {
 			s.write(&w, a)
 		}
 		if candidates != nil {
-			w.candidates(candidates, a.Standby, a.TCPPort)
+			w.candidates(candidates, a)
 			candidates = nil
 		}
 	}

@@ -54,24 +54,30 @@ const (
 // Direction preference of a passive TCP candidate (RFC 6544 section 4.2).
 const passive = 4 << 13
 
-func (w *writer) candidates(list, standby []netip.AddrPort, tcpPort uint16) {
-	for i, candidate := range append(slices.Clone(standby), list...) {
-		w.candidate(i+1, "udp", preferUDP, max(65535-i, 0), candidate)
+func (w *writer) candidates(list []netip.AddrPort, a *Answer) {
+	for i, candidate := range append(slices.Clone(a.Standby), list...) {
+		priority := priorityOf(preferUDP, max(65535-i, 0))
+		if a.First != 0 {
+			priority = uint64(a.First) - uint64(i)
+		}
+		w.candidate(i+1, "udp", priority, candidate)
 		w.put("\r\n")
 	}
 	for i, candidate := range list {
-		if tcpPort == 0 {
+		if a.TCPPort == 0 {
 			break
 		}
-		w.candidate(len(standby)+len(list)+i+1, "tcp", preferTCP, passive+max(8191-i, 0), netip.AddrPortFrom(candidate.Addr(), tcpPort))
+		w.candidate(len(a.Standby)+len(list)+i+1, "tcp", priorityOf(preferTCP, passive+max(8191-i, 0)), netip.AddrPortFrom(candidate.Addr(), a.TCPPort))
 		w.put(" tcptype passive\r\n")
 	}
 	w.put("a=end-of-candidates\r\n")
 }
 
-// candidate omits the line's end. Priority: RFC 8445 section 5.1.2.1.
-func (w *writer) candidate(number int, protocol string, kind, local int, at netip.AddrPort) {
-	priority := uint64(kind)<<24 | uint64(local)<<8 | 255
+// priorityOf is RFC 8445 section 5.1.2.1.
+func priorityOf(kind, local int) uint64 { return uint64(kind)<<24 | uint64(local)<<8 | 255 }
+
+// candidate omits the line's end.
+func (w *writer) candidate(number int, protocol string, priority uint64, at netip.AddrPort) {
 	var text [64]byte
 	w.put("a=candidate:").number(uint64(number)).put(" 1 ", protocol, " ").number(priority).put(" ")
 	w.Write(at.Addr().Unmap().WithZone("").AppendTo(text[:0]))

@@ -24,6 +24,10 @@ const (
 	// A connection that was refused mostRefusals times, so long apart, has no standby. A former owner keeps its part of a room for 15 s.
 	refusedFor   = 5 * time.Second
 	mostRefusals = 6
+	// A client that has not reached a standby for so long needs another answer, for which it is asked that often: the answer names the standby, which
+	// browsers then check themselves, on new ports and also at an address that they have given up.
+	unreachedAfter = 8 * time.Second
+	unreachedEvery = time.Minute
 )
 
 var errNobody = errors.New("no node can stand by")
@@ -42,6 +46,8 @@ type Connection interface {
 	Reverse()
 	// Prepared says whether the other node can go on with the connection by now.
 	Prepared(can bool)
+	// Unreached is called when the client has not reached the other node for a while.
+	Unreached()
 	// Another is called before another node than the last one is told of the connection. No node has its keys then.
 	Another()
 	HandOver() *control.StandbyNumbers
@@ -87,6 +93,8 @@ type entry struct {
 	// toldSeq is the last report about the connection.
 	toldSeq   uint64
 	reversing bool
+	// reached is when the other node last said that the client reaches it, or began to stand by. asked is when the client was last asked for an offer.
+	reached, asked time.Time
 	// refusals were answered so far. Nothing is told before the time again.
 	refusals int
 	again    time.Time
@@ -358,6 +366,7 @@ func (l *link) report(now time.Time) *control.StandbyReport {
 		case e.told == nil || changed(e.told, told):
 			l.tell(e, told, report)
 		case due && e.keyed && e.pending == nil:
+			e.askIfUnreached(now)
 			e.toldSeq = report.GetSeq()
 			e.count(report.GetSeq())
 			report.Numbers = append(report.Numbers, e.pending)
@@ -395,6 +404,13 @@ func (e *entry) count(seq uint64) {
 	e.connection.Bound(e.pending, false)
 }
 
+func (e *entry) askIfUnreached(now time.Time) {
+	if e.reversing && now.Sub(e.reached) >= unreachedAfter && now.Sub(e.asked) >= unreachedEvery {
+		e.asked = now
+		e.connection.Unreached()
+	}
+}
+
 // refuse has a connection told again later: the other node may still have it from before it moved here.
 func (l *link) refuse(e *entry, now time.Time) {
 	if e.refusals++; e.refusals > mostRefusals {
@@ -419,13 +435,14 @@ func (l *link) acknowledged(receipt *control.StandbyReceipt) {
 			e.connection.Bound(e.pending, true)
 			e.pending = nil
 			if !e.reversing {
-				e.reversing = true
+				e.reversing, e.reached = true, time.Now()
 				e.connection.Reverse()
 			}
 		}
 	}
 	for _, id := range receipt.GetReady() {
 		if e := l.entry(id); e != nil {
+			e.reached = time.Now()
 			e.connection.Prepared(true)
 		}
 	}

@@ -39,6 +39,8 @@ type counted struct {
 	unbound  int
 	reversed bool
 	prepared bool
+	// unreached counts the calls of Unreached.
+	unreached int
 	// appointed counts the nodes after the first.
 	appointed int
 }
@@ -67,6 +69,8 @@ func (c *counted) Unbound() { c.limit = 0; c.unbound++ }
 func (c *counted) Reverse() { c.reversed = true }
 
 func (c *counted) Another() { c.appointed++ }
+
+func (c *counted) Unreached() { c.unreached++ }
 
 func (c *counted) Prepared(can bool) { c.prepared = can }
 func (c *counted) HandOver() *control.StandbyNumbers {
@@ -111,6 +115,22 @@ func TestAConnectionIsTold(t *testing.T) {
 	table.take(l.report(now), nil, now)
 	if table.Len() != 0 || len(l.list()) != 0 {
 		t.Error("a connection that has ended is held")
+	}
+}
+
+// TestAnUnreachedStandbyIsNamedAnew: the owner asks a client for an offer that does not reach its standby, once a minute.
+func TestAnUnreachedStandbyIsNamedAnew(t *testing.T) {
+	c, table, now := newCounted(), newTable(), time.Now()
+	l := newLink(c)
+	for _, step := range []struct {
+		after time.Duration
+		asked int
+	}{{0, 0}, {unreachedAfter - time.Second, 0}, {unreachedAfter + time.Second, 1}, {unreachedEvery, 1}, {unreachedEvery + unreachedAfter + 2*time.Second, 2}} {
+		receipt, _ := table.take(l.report(now.Add(step.after)), nil, now)
+		l.acknowledged(receipt)
+		if c.unreached != step.asked {
+			t.Errorf("after %s it was asked %d times, want %d", step.after, c.unreached, step.asked)
+		}
 	}
 }
 

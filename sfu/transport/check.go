@@ -57,9 +57,16 @@ func (t *Transport) check(b []byte, from egress.Address, now time.Time, k *check
 	if !t.respond(from, integrity, k) {
 		return
 	}
-	if back, wanted := c.checked(from, k.request.Contains(stun.AttrUseCandidate), now); wanted {
+	said := said{user: string(user), nominates: k.request.Contains(stun.AttrUseCandidate), follows: k.request.Contains(stun.AttrICEControlled)}
+	if back, wanted := c.checked(from, said, now); wanted {
 		t.checkBack(back, string(user), k)
 	}
+}
+
+// said is what a check says: whom it is for, that its sender nominates the address, and that it is the controlled end.
+type said struct {
+	user               string
+	nominates, follows bool
 }
 
 // respond answers the check in k.request.

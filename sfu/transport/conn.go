@@ -288,7 +288,7 @@ func (c *Conn) abandoned(now time.Time) bool {
 
 // checked reports whether to check back. Media moves only to an address that has answered a check: another one may be
 // forged.
-func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back checkBack, wanted bool) {
+func (c *Conn) checked(from egress.Address, said said, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -296,6 +296,10 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 	}
 	if c.keyed != nil {
 		return c.otherChecked(from, at)
+	}
+	nominated := said.nominates
+	if !c.nominated && said.follows && c.reversal.wanted && c.up && said.user == c.users[len(c.users)-1].ufrag {
+		return c.lead(from, at)
 	}
 	c.nominated = c.nominated || nominated
 	now := c.selected.Load()
@@ -309,6 +313,15 @@ func (c *Conn) checked(from egress.Address, nominated bool, at time.Time) (back 
 		c.beginHandshake(from)
 	}
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
+}
+
+// lead nominates an address for a client that stays the controlled end after an ICE restart: it waits for that. It needs mu.
+func (c *Conn) lead(from egress.Address, at time.Time) (back checkBack, wanted bool) {
+	if c.wanted.to != from {
+		c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
+	}
+	c.wanted.remote, c.wanted.role, c.wanted.priority = c.remote, nominating, c.priority
+	return c.wanted, c.backs.AllowN(at, 1)
 }
 
 // checkThere asks an address whether media may move to it. It needs mu.
@@ -328,6 +341,7 @@ func (c *Conn) answered(from egress.Address, now time.Time, id [stun.Transaction
 	c.mu.Lock()
 	moves := c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password)
 	if moves {
+		c.nominated = c.nominated || c.wanted.role == nominating
 		c.wanted = checkBack{}
 		c.use(from, now)
 	}

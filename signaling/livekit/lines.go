@@ -185,8 +185,8 @@ func (t *Translator) repeat(e *exchange) {
 
 // askAgain has the client offer again, and the media node see that offer.
 func (t *Translator) askAgain(m *wire.Reoffer) {
-	// Only a client of ours can change the codec, and one with two connections cannot be asked.
-	if m.Reason == "codec" || t.downlink.used {
+	// Only a client of ours can change the codec or restart ICE, and one with two connections cannot be asked.
+	if m.Reason == "codec" || m.Reason == "unreached" || t.downlink.used {
 		return
 	}
 	t.lines.stale = true

@@ -1,8 +1,8 @@
 /**
  * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
  * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
- * what the client sends. `rejoined`: the session is a new one.
- * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined'} Reason
+ * what the client sends. `rejoined`: the session is a new one. `prepared`: another node needs an answer that names it, so that it can go on one day.
+ * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined' | 'prepared'} Reason
  */
 /**
  * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
@@ -14,7 +14,7 @@
  * @param {Reason} reason
  */
 export function isMeasured(reason) {
-  return reason !== 'first' && reason !== 'rejoined';
+  return reason !== 'first' && reason !== 'rejoined' && reason !== 'prepared';
 }
 
 /**
@@ -22,5 +22,5 @@ export function isMeasured(reason) {
  * @param {Reason} reason
  */
 export function isRepair(reason) {
-  return reason === 'frozen' || reason === 'asked';
+  return reason === 'frozen' || reason === 'asked' || reason === 'prepared';
 }

@@ -108,9 +108,9 @@ export class Media extends EventTarget {
     return this.#move !== null || this.#live !== null;
   }
 
-  /** The reason of the journey under way. It is empty without a journey, and during a live move, which nobody should notice. */
+  /** The reason of the journey under way. It is empty without a journey, and during a live move and an ICE restart in calm, which nobody should notice. */
   get journey() {
-    return this.#move ? this.#reason : '';
+    return this.#move && this.#reason !== 'prepared' ? this.#reason : '';
   }
 
   get lacks() {
@@ -451,7 +451,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * @param {'frozen' | 'asked'} reason
+   * @param {'frozen' | 'asked' | 'prepared'} reason
    * @param {import('./protocol.js').How | ''} how
    */
   #renew(reason, how) {

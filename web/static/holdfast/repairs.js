@@ -10,7 +10,7 @@ import { ReofferPolicy } from './reoffer-policy.js';
  * @typedef {object} Surroundings
  * @property {import('./connections.js').Connections} connections
  * @property {(message: {type: 'refresh', mids: string[]}) => void} send
- * @property {(reason: 'frozen' | 'asked', how: How | '') => void} renew makes a new offer; not where `how` is empty
+ * @property {(reason: 'frozen' | 'asked' | 'prepared', how: How | '') => void} renew makes a new offer; not where `how` is empty
  * @property {(error: CallError) => void} alarm
  */
 
@@ -30,7 +30,8 @@ export class Repairs {
   asked({ mids, reason }) {
     const { connections, renew } = this.#around;
     if (reason === 'silent' && connections.giveNothing(mids)) return;
-    if (reason === 'codec') this.#sendCommonCodec(connections.useCommonCodec());
+    if (reason === 'unreached') renew('prepared', 'restart');
+    else if (reason === 'codec') this.#sendCommonCodec(connections.useCommonCodec());
     else renew('asked', this.#reoffers.next(performance.now()));
   }
 

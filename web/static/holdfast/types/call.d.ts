@@ -173,11 +173,6 @@ export class Call extends Call_base {
     stats(): Promise<{
         epoch: number;
         node: string;
-        /**
-         * Whether the token allows a source to be published; true before `joined`. `screen-audio` also needs a server that knows it, and a
-         * connection that has a place for it.
-         * @param {Source} source
-         */
         offersSent: number;
         migrations: {
             node: string;

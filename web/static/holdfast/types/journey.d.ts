@@ -1,8 +1,8 @@
 /**
  * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
  * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
- * what the client sends. `rejoined`: the session is a new one.
- * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined'} Reason
+ * what the client sends. `rejoined`: the session is a new one. `prepared`: another node needs an answer that names it, so that it can go on one day.
+ * @typedef {'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined' | 'prepared'} Reason
  */
 /**
  * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
@@ -21,9 +21,9 @@ export function isRepair(reason: Reason): boolean;
 /**
  * Why a connection is made or renewed. `first`: the call begins. `moved`: the room has another media node. `network`: the client's own network
  * path broke. `lost`: the media node lost the connection. `frozen`: streams that should be shown are not. `asked`: the media node cannot use
- * what the client sends. `rejoined`: the session is a new one.
+ * what the client sends. `rejoined`: the session is a new one. `prepared`: another node needs an answer that names it, so that it can go on one day.
  */
-export type Reason = 'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined';
+export type Reason = 'first' | 'moved' | 'network' | 'lost' | 'frozen' | 'asked' | 'rejoined' | 'prepared';
 /**
  * A finished journey. `gapMs` is the longest gap of any stream that runs again; `lost` lists the streams that do not run again.
  */

@@ -25,12 +25,13 @@ type looseOwner struct {
 	connected chan<- struct{} // closed once it is connected, unless nil
 }
 
-func (looseOwner) Gone() bool      { return false }
-func (looseOwner) PathChanged()    {}
-func (looseOwner) SendersChanged() {}
-func (looseOwner) RestsChanged()   {}
-func (looseOwner) Unreached()      {}
-func (looseOwner) Broke()          {}
+func (looseOwner) Gone() bool       { return false }
+func (looseOwner) PathChanged()     {}
+func (looseOwner) SendersChanged()  {}
+func (looseOwner) RestsChanged()    {}
+func (looseOwner) Unreached()       {}
+func (looseOwner) PreparedChanged() {}
+func (looseOwner) Broke()           {}
 
 func (o looseOwner) StateChanged(_ *connection.Connection, state control.TransportState) {
 	if o.connected != nil && state == control.TransportState_TRANSPORT_STATE_CONNECTED {

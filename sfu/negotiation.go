@@ -203,6 +203,9 @@ func (o *mediaOwner) SendersChanged() { o.room.news.sends(o.peer.id) }
 // RestsChanged is part of connection.Owner.
 func (o *mediaOwner) RestsChanged() { o.room.news.rests(o.peer.id) }
 
+// PreparedChanged is part of connection.Owner.
+func (o *mediaOwner) PreparedChanged() { o.room.tellStandby() }
+
 // Unreached is part of connection.Owner.
 func (o *mediaOwner) Unreached() {
 	o.room.tryPost(func() {

@@ -92,6 +92,8 @@ type Owner interface {
 	RestsChanged()
 	// Broke says that handling one of the client's packets panicked. The connection ends.
 	Broke()
+	// PreparedChanged says that IsPrepared has changed.
+	PreparedChanged()
 	// Unreached says that the client does not reach the node that stands by, so that it needs an answer that names that node.
 	Unreached()
 	// StateChanged tells each change of the transport's state, in order.

@@ -52,6 +52,7 @@ func (nobody) PathChanged()                                     {}
 func (nobody) SendersChanged()                                  {}
 func (nobody) RestsChanged()                                    {}
 func (nobody) Unreached()                                       {}
+func (nobody) PreparedChanged()                                 {}
 func (nobody) Broke()                                           {}
 func (nobody) StateChanged(*Connection, control.TransportState) {}
 

@@ -113,7 +113,11 @@ func (c *Connection) Unbound() { c.conn.Unbound() }
 func (c *Connection) Reverse() { c.conn.Reverse() }
 
 // Prepared says whether the node that stands by can go on with the connection.
-func (c *Connection) Prepared(can bool) { c.prepared.Store(can) }
+func (c *Connection) Prepared(can bool) {
+	if c.prepared.Swap(can) != can {
+		c.cfg.Owner.PreparedChanged()
+	}
+}
 
 // Unreached is called when the client has not reached the node that stands by.
 func (c *Connection) Unreached() { c.cfg.Owner.Unreached() }

@@ -95,16 +95,21 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	attached := r.attached(p, a.request.GetKnownRoster(), resumed)
 	attached.WasHere, attached.Continues = here, !resumed && a.continuing != nil
 	r.teller.send(p, &control.PeerEvent{Seq: r.roll.version.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
+	r.tellPresent(p)
+	r.teller.tellAway(p, false)
+	r.count()
+	r.log.Debug("peer attached", "peer", string(p.id), "generation", p.generation, "resumed", resumed)
+	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
+}
+
+// tellPresent tells a peer's signaling node what it missed, or never heard.
+func (r *room) tellPresent(p *peer) {
 	r.acts.tellGranted(p)
 	r.teller.rests(p)
 	r.acts.tellMissed(p)
 	if r.media.Lacks(p.id) != nil {
 		r.news.slots(p.id)
 	}
-	r.teller.tellAway(p, false)
-	r.count()
-	r.log.Debug("peer attached", "peer", string(p.id), "generation", p.generation, "resumed", resumed)
-	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
 }
 
 // attached is what the signaling node of a peer is told first.

@@ -148,6 +148,7 @@ func (t *Translator) answered(m *wire.Answer) {
 	if !e.quiet {
 		t.sendAnswer()
 	}
+	t.restNew()
 	t.settle()
 }
 

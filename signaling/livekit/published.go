@@ -10,6 +10,8 @@ import (
 // published are the client's own tracks, at most one of each source.
 type published struct {
 	tracks []*ownTrack
+	// resting are the layers that nobody shows, as the media node told last.
+	resting wire.List[wire.RestingLayers]
 }
 
 type ownTrack struct {
@@ -18,6 +20,8 @@ type ownTrack struct {
 	source wire.Source
 	mid    string // empty before an offer names the track
 	info   *livekitpb.TrackInfo
+	// restTold says that the client was told which of the track's layers rest.
+	restTold bool
 }
 
 const (

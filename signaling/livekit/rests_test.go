@@ -27,6 +27,9 @@ func TestDynacast(t *testing.T) {
 		}
 		c.published.withCID("cam").mid = "2"
 		c.told()
+		// A new connection begins with all layers, whatever the client did on the last one.
+		c.restNew()
+		c.restNew()
 		c.hear(&wire.Rests{Resting: wire.List[wire.RestingLayers]{{Mid: "2", RIDs: wire.List[string]{"f", "h"}}}})
 		c.hear(&wire.Slots{Node: "sfu-2"})
 		var told [][]bool
@@ -47,7 +50,7 @@ func TestDynacast(t *testing.T) {
 			}
 			told = append(told, enabled)
 		}
-		want := [][]bool{{true, false, false}, {true, true, true}}
+		want := [][]bool{{true, true, true}, {true, false, false}, {true, true, true}}
 		if codec == "vp9" { // Its layers are one stream.
 			want = nil
 		}

@@ -81,11 +81,11 @@ func (e *livekitEntry) continues(ctx context.Context, s *Server, resume string) 
 	return true
 }
 
-// attemptOf grows from one connection to the next, as these clients have no number of their own: it is the age of the session in hundredths
-// of a second.
+// attemptOf grows from one connection to the next, as these clients have no number of their own: it is the age of the session in
+// milliseconds. A client that is told to connect again does so within a few of them.
 func attemptOf(who access.Session, now time.Time) uint64 {
-	const most = 1<<31 - 1
-	return uint64(min(max((now.UnixMilli()-who.Began)/10, 0)+2, most))
+	const most = 1<<40 - 1
+	return uint64(min(max(now.UnixMilli()-who.Began, 0)+2, most))
 }
 
 // serveLiveKitCheck answers a client that asks why it could not connect.

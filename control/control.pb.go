@@ -4364,7 +4364,7 @@ type Fenced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Current       *Fence                 `protobuf:"bytes,1,opt,name=current,proto3" json:"current,omitempty"`
 	Pin           *Pin                   `protobuf:"bytes,2,opt,name=pin,proto3" json:"pin,omitempty"`    // the higher pin; absent when only its fence is known
-	Live          bool                   `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"` // this node goes on forwarding until everybody has left it: OutrankRequest.live
+	Live          bool                   `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"` // the former owner goes on forwarding until everybody has left it: OutrankRequest.live
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -59,6 +59,8 @@ type branchSide struct {
 	// entering are who waits for the owner's word, and entries counts them all.
 	entering map[uint64]*entrant
 	entries  uint64
+	// movedLive is the fence of the last live move of which the owner told.
+	movedLive pin.Fence
 }
 
 // begin makes the room what its owner says, and tells the owner whom it has. It runs on the branch's loop.
@@ -72,7 +74,7 @@ func (b *branchSide) begin(s *linkStream, owner pin.Pin, told []*control.Appoint
 	former := b.current.pin()
 	b.current.Store(&owner)
 	if former.Fence.Less(owner.Fence) {
-		b.teller.endFormerStreams()
+		b.teller.endFormerStreams(b.movedLive == owner.Fence)
 	}
 	b.members.owner.place, b.members.owner.link = &control.Place{Node: string(owner.Node), Boot: string(owner.Boot), Control: owner.Control}, s
 	b.members.owner.ready = true
@@ -266,6 +268,9 @@ func (b *branchSide) heedTold(event *control.PeerEvent) {
 		if err != nil {
 			b.room.end("outranked")
 			return
+		}
+		if e.Fenced.GetLive() {
+			b.movedLive = higher.Fence
 		}
 		if higher.Node == b.node.cfg.Node && higher.Boot == b.node.cfg.Boot {
 			// The room moves to this branch, and its people need not.

@@ -438,7 +438,7 @@ func TestABranchIsPromoted(t *testing.T) {
 	if !attached.GetResumed() || rosterIDs(attached.GetRoster()) != "host one speaker " && rosterIDs(attached.GetRoster()) != "host speaker one " {
 		t.Errorf("after the promotion: resumed %v, roster %q", attached.GetResumed(), rosterIDs(attached.GetRoster()))
 	}
-	if last := speaks.awaitEnd(); last.GetFenced().GetPin().GetNode() != string(first.node.cfg.Node) {
+	if last := speaks.awaitEnd().GetFenced(); last.GetPin().GetNode() != string(first.node.cfg.Node) || last.GetLive() {
 		t.Errorf("the others are told %v", last)
 	}
 	viewer.forget()
@@ -466,7 +466,7 @@ func TestARoomMovesToItsBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []*attachStream{host, e} {
-		if last := e.awaitEnd(); last.GetFenced().GetPin().GetNode() != string(first.node.cfg.Node) {
+		if last := e.awaitEnd().GetFenced(); last.GetPin().GetNode() != string(first.node.cfg.Node) || !last.GetLive() {
 			t.Errorf("the last word is %v", last)
 		}
 	}
@@ -516,7 +516,8 @@ func TestTheOtherBranchesGoOn(t *testing.T) {
 			if !attached.GetResumed() || len(attached.GetRoster()) != 3 {
 				t.Errorf("after the promotion: resumed %v, roster %q", attached.GetResumed(), rosterIDs(attached.GetRoster()))
 			}
-			if last := e.awaitEnd(); last.GetFenced().GetPin().GetNode() != string(first.node.cfg.Node) {
+			live := how == "the room is moved"
+			if last := e.awaitEnd().GetFenced(); last.GetPin().GetNode() != string(first.node.cfg.Node) || last.GetLive() != live {
 				t.Errorf("the viewer's former stream ends with %v", last)
 			}
 			viewer.forget()

@@ -49,7 +49,7 @@ func (r *room) becomeOwner() {
 		r.spreading.appoint(place, "it was a branch of the former owner")
 	}
 	r.roll.began, r.people.emptySince = now, time.Time{}
-	r.teller.endFormerStreams()
+	r.teller.endFormerStreams(r.branch.movedLive == current.Fence)
 	for _, p := range r.peers {
 		if p.place != nil {
 			p.place, p.expected, p.came, p.deadline = nil, true, true, now.Add(r.node.cfg.Grace)

@@ -101,11 +101,12 @@ func (t *teller) supersede(p *peer) {
 	p.outbox = nil
 }
 
-// endFormerStreams has signaling nodes attach the people here again: what they say has the former fence.
-func (t *teller) endFormerStreams() {
+// endFormerStreams has signaling nodes attach the people here again: what they say has the former fence. live says that the room's former
+// owner lives, since others whom those signaling nodes have may be there.
+func (t *teller) endFormerStreams(live bool) {
 	current := t.current.pin()
 	fenced := t.current.stamp(&control.PeerEvent{Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{
-		Current: control.FenceProto(current.Fence), Pin: control.PinProto(current), Live: true,
+		Current: control.FenceProto(current.Fence), Pin: control.PinProto(current), Live: live,
 	}}})
 	for _, p := range t.peers {
 		if p.isHere() && p.outbox != nil {

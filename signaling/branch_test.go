@@ -262,6 +262,27 @@ func TestPeopleAtABranchFollowANewPin(t *testing.T) {
 	}
 }
 
+// A branch may be the first to tell that its owner died and another branch took over. People of the dead owner do not move live.
+func TestABranchTellsThatAnotherOneTookOver(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		t.Run(fmt.Sprint("live ", live), func(t *testing.T) {
+			r, _, branch, e := spread(t)
+			e.joinPlaces("Ada")
+			grace, _ := e.join("lobby", "Grace")
+			to := r.node("sfu-3").pin(firstEpoch + 1)
+			r.placer.mu.Lock()
+			r.placer.fail = fmt.Errorf("the store is away")
+			r.placer.mu.Unlock()
+			branch.say("Ada", branch.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Fenced{
+				Fenced: &control.Fenced{Current: control.FenceProto(to.Fence), Pin: control.PinProto(to), Live: live},
+			}})
+			if restart := waitFor[*wire.Restart](grace); restart.Node != "sfu-3" || restart.Epoch != firstEpoch+1 || restart.Live != live {
+				t.Errorf("restart %+v", restart)
+			}
+		})
+	}
+}
+
 // A client at a branch that gets no media is evidence about the branch, and none about the owner.
 func TestStallsCountAgainstTheNodeThatHasTheMedia(t *testing.T) {
 	_, owner, branch, e := spread(t)

@@ -164,15 +164,19 @@ func (s *session) repeat() {
 // Less than the former node goes on; more than the new one needs to report all arrivals.
 const liveOverlap = 10 * time.Second
 
-// handedOver follows a node's last word. A live move does not ask the store.
+// handedOver follows a node's last word, without the store if that names the new pin.
 func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	to, err := said.GetPin().Value()
-	if err != nil || !said.GetLive() || !s.pin.Fence.Less(to.Fence) {
+	if err != nil || !s.pin.Fence.Less(to.Fence) {
 		s.fenced(ctx, said.GetCurrent())
 		return
 	}
 	s.server.parts.Placer.Observe(s.who.Room, to.Fence)
-	s.server.hub.MovedLive(ctx, s.who.Room, to)
+	if said.GetLive() {
+		s.server.hub.MovedLive(ctx, s.who.Room, to)
+	} else {
+		s.server.hub.Moved(ctx, s.who.Room, to)
+	}
 }
 
 // formerLink is the link to the former node of a live move, until it ends: chat lines that the node took are still on their way.

@@ -240,7 +240,8 @@ func (p *participant) compare(t *testing.T, statements string) {
 		var changed []string
 		err := p.eval("(() => { const m = globalThis.__marked, changed = []; "+statements+" return changed; })()", &changed)
 		if err == nil && len(changed) > 0 {
-			err = fmt.Errorf("after the migration %s", strings.Join(changed, ", "))
+			now, _ := p.stats()
+			err = fmt.Errorf("after the migration %s; offers sent: %d, told of %+v", strings.Join(changed, ", "), now.OffersSent, now.Migrations)
 		}
 		return err
 	})

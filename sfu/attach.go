@@ -88,7 +88,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	r.roll.noteAttached(p)
 	r.people.expect(a.request.GetExpected())
 	// The outbox comes this late because Attached must be the first event in it.
-	p.outbox, p.deadline = newOutbox(), time.Time{}
+	p.outbox, p.deadline, p.sentAway = newOutbox(), time.Time{}, false
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}

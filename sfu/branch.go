@@ -367,6 +367,7 @@ func (b *branchSide) sendAway() {
 	b.log.Warn("the room's owner is silent: people here ask for places elsewhere", "owner", b.members.owner.place.GetNode(), "people", b.peers.here())
 	for _, p := range b.peers {
 		if p.isHere() {
+			p.sentAway = true
 			b.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Elsewhere{Elsewhere: &control.Elsewhere{}}})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -337,6 +338,16 @@ func TestACutLink(t *testing.T) {
 	if _, at, _ := s.follow(s.watcher("one", 2)); at != s.stage {
 		t.Errorf("the place elsewhere is at %s", at.node.cfg.Node)
 	}
+	e.cancel()
+	eventually(t, "whom the branch has sent away is soon forgotten there", func() bool {
+		soon := false
+		r := at.node.branchOf("room")
+		err := r.do(t.Context(), func() {
+			p := r.peers["one"]
+			soon = p == nil || p.outbox == nil && time.Until(p.deadline) <= sentAwayGrace
+		})
+		return err == nil && soon
+	})
 }
 
 // TestABranchDies: the owner gives it up, and its people get other places.

@@ -64,8 +64,10 @@ type peer struct {
 	awayThere bool
 
 	// outbox is nil while the peer has no signaling node here. Then it is forgotten at deadline, unless its place is elsewhere.
+	// sentAway says that the branch has told it to ask the owner for another place, since the link is down.
 	outbox   *outbox
 	deadline time.Time
+	sentAway bool
 	// expected says that the peer has only been announced by others. came says that it was in the room on another node, and arrived
 	// that it shows this node's media after a live move.
 	expected bool

@@ -76,12 +76,19 @@ func (t *teller) queue(p *peer, event *control.PeerEvent) {
 	t.detach(p)
 }
 
+// sentAwayGrace is how long somebody stays who was sent away and has left: no link is there by which the owner could tell where it is by now.
+const sentAwayGrace = 5 * time.Second
+
 // detach gives a peer without a signaling node the grace time.
 func (t *teller) detach(p *peer) {
 	p.outbox = nil
 	t.tellAway(p, true)
-	p.deadline = time.Now().Add(t.grace)
-	t.loop.after(t.grace, t.expire)
+	grace := t.grace
+	if p.sentAway {
+		grace = min(grace, sentAwayGrace)
+	}
+	p.deadline = time.Now().Add(grace)
+	t.loop.after(grace, t.expire)
 }
 
 // tellAway tells the owner whether a peer here has a signaling node.

@@ -28,7 +28,7 @@ type act struct {
 	what   string
 	whom   func(ctx context.Context, c *Chaos, w *World) []devcluster.Node
 	signal syscall.Signal
-	fault  func(ctx context.Context, c *Chaos, node string) hosts.Fault
+	fault  func(ctx context.Context, c *Chaos, w *World, node string) hosts.Fault
 }
 
 func (c *Chaos) strike(ctx context.Context, w *World, s scenario) (heal, error) {
@@ -61,7 +61,7 @@ func (c *Chaos) strike(ctx context.Context, w *World, s scenario) (heal, error) 
 func (c *Chaos) act(ctx context.Context, w *World, a act, node devcluster.Node) (heal, error) {
 	switch {
 	case a.fault != nil:
-		return c.onCable(w, node, a.what, a.fault(ctx, c, node.Name))
+		return c.onCable(w, node, a.what, a.fault(ctx, c, w, node.Name))
 	case a.signal == syscall.SIGSTOP:
 		return c.thaw(node.Name), c.signal(ctx, w, node, a.what, a.signal)
 	default:
@@ -155,8 +155,8 @@ func victims(n int) func(context.Context, *Chaos, *World) []devcluster.Node {
 }
 
 // fromAll cuts a node off from all others of some roles; with none given, from everybody.
-func fromAll(roles ...devcluster.Role) func(context.Context, *Chaos, string) hosts.Fault {
-	return func(ctx context.Context, c *Chaos, node string) hosts.Fault {
+func fromAll(roles ...devcluster.Role) func(context.Context, *Chaos, *World, string) hosts.Fault {
+	return func(ctx context.Context, c *Chaos, _ *World, node string) hosts.Fault {
 		return hosts.Fault{From: slices.DeleteFunc(c.names(ctx, roles...), func(name string) bool { return name == node })}
 	}
 }
@@ -164,7 +164,7 @@ func fromAll(roles ...devcluster.Role) func(context.Context, *Chaos, string) hos
 func blockControl(signaling int) act {
 	return act{
 		what: fmt.Sprintf("not reached at its control port by %d signaling nodes", signaling), whom: victims(1),
-		fault: func(ctx context.Context, c *Chaos, node string) hosts.Fault {
+		fault: func(ctx context.Context, c *Chaos, _ *World, node string) hosts.Fault {
 			from := c.names(ctx, devcluster.RoleSignaling)
 			c.random.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 			f := hosts.Fault{From: from[:min(signaling, len(from))]}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,9 +41,13 @@ func TestHurtHosts(t *testing.T) {
 
 func hurtHost(t *testing.T, scenario Name) {
 	t.Helper()
+	s, _ := find(scenario)
 	cmd := command(t, scenario, "1")
 	if scenario == HalfPartition { // one of them for longer than the move takes
 		cmd.Args = append(cmd.Args, "--cut", "4s")
+	}
+	if s.spreads {
+		cmd.Args = append(cmd.Args, "--large", strconv.Itoa(leastSpread))
 	}
 	r, err := reported(t, cmd)
 	if err != nil {
@@ -51,7 +56,6 @@ func hurtHost(t *testing.T, scenario Name) {
 	if !r.Kept || len(r.Trials) != 1 {
 		t.Errorf("kept %t in %d trials, want 1", r.Kept, len(r.Trials))
 	}
-	s, _ := find(scenario)
 	moves := s.expect.Moves
 	if moves != (r.Packets != nil) || (moves && (r.Packets.Streams.Count == 0 || r.Packets.Missing > 0)) {
 		t.Errorf("gaps: %+v", r.Packets)

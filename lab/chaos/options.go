@@ -98,7 +98,7 @@ func (o Options) Validate() error {
 	}
 	fault(o.Scenario == Calm && (o.Soak < time.Second || o.Soak > maxSoak), "--minutes %g: give %.2f to %g", o.Soak.Minutes(), time.Second.Minutes(), maxSoak.Minutes())
 	fault(o.Scenario == Calm && (o.Percent < 0 || o.Percent > maxPercent), "--percent %d: give 0 to %d", o.Percent, maxPercent)
-	fault(o.Scenario == Loss && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
+	fault((o.Scenario == Loss || o.Scenario == LinkLoss) && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)
 	fault(o.Cut < 0 || o.Cut > maxCut, "--cut %s: give 0 to %s", o.Cut, maxCut)
 	return errors.Join(faults...)

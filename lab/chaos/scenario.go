@@ -40,6 +40,9 @@ const (
 	OwnerKill         Name = "owner-kill"
 	BranchDrain       Name = "branch-drain"
 	OwnerDrain        Name = "owner-drain"
+	BranchFreeze      Name = "branch-freeze"
+	LinkCut           Name = "link-cut"
+	LinkLoss          Name = "link-loss"
 	Calm              Name = "calm"
 	Soak              Name = "soak"
 )
@@ -159,20 +162,20 @@ func ofCables() []scenario {
 		},
 		{
 			name: Loss, sentence: "some of a media node's packets are lost", expect: stays, hold: hurtFor, soak: true,
-			acts: []act{{what: "lossy", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ string) hosts.Fault {
+			acts: []act{{what: "lossy", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ *World, _ string) hosts.Fault {
 				return hosts.Fault{Percent: c.options.Percent}
 			}}},
 		},
 		{
 			name: Delay, sentence: "all of a media node's packets are late", expect: stays, hold: hurtFor, soak: true,
-			acts: []act{{what: "slow", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ string) hosts.Fault {
+			acts: []act{{what: "slow", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ *World, _ string) hosts.Fault {
 				return hosts.Fault{Delay: c.options.Delay}
 			}}},
 		},
 		{
 			name: "udp-blocked", sentence: "no UDP passes between any two nodes, only TCP; people's media does",
-			expect: stays, hold: hurtFor, soak: true, acts: []act{{what: "without UDP", whom: nodes, fault: func(ctx context.Context, c *Chaos, node string) hosts.Fault {
-				f := fromAll(devcluster.RoleSFU, devcluster.RoleSignaling)(ctx, c, node)
+			expect: stays, hold: hurtFor, soak: true, acts: []act{{what: "without UDP", whom: nodes, fault: func(ctx context.Context, c *Chaos, w *World, node string) hosts.Fault {
+				f := fromAll(devcluster.RoleSFU, devcluster.RoleSignaling)(ctx, c, w, node)
 				f.UDP = true
 				return f
 			}}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -50,7 +51,7 @@ type Crossing struct {
 func (s *Spread) is(room string) bool { return s != nil && s.Room == room }
 
 func ofSpreadRooms() []scenario {
-	const kill = syscall.SIGKILL
+	const kill, freeze = syscall.SIGKILL, syscall.SIGSTOP
 	smooth := Expect{Moves: true, Smooth: true}
 	return []scenario{
 		{
@@ -73,6 +74,29 @@ func ofSpreadRooms() []scenario {
 				return c.drain(ctx, w, w.Spread.Owner)
 			},
 		},
+		{
+			name: BranchFreeze, sentence: "a media node that carries a part of the large room's people for another one is stopped with SIGSTOP until they have other places, and then wakes up",
+			expect: Expect{Moves: true}, once: true, spreads: true, acts: []act{{what: "frozen", whom: branch, signal: freeze}},
+		},
+		{
+			name: LinkCut, sentence: "the link between the media node that holds the large room and one that carries a part of its people is cut, and everybody else reaches both, until those people have other places",
+			expect: Expect{Links: true}, once: true, spreads: true, cut: true, acts: []act{{what: "cut off from the room's owner", whom: branch, fault: fromOwner(false)}},
+		},
+		{
+			name: LinkLoss, sentence: "some packets between the media node that holds the large room and one that carries a part of its people are lost",
+			expect: Expect{Stays: true}, once: true, spreads: true, hold: hurtFor, acts: []act{{what: "lossy towards the room's owner", whom: branch, fault: fromOwner(true)}},
+		},
+	}
+}
+
+// fromOwner hurts the way between a node and the owner of the large room.
+func fromOwner(lossy bool) func(context.Context, *Chaos, *World, string) hosts.Fault {
+	return func(_ context.Context, c *Chaos, w *World, _ string) hosts.Fault {
+		f := hosts.Fault{From: []string{w.Spread.Owner}}
+		if lossy {
+			f.Percent = c.options.Percent
+		}
+		return f
 	}
 }
 

@@ -258,7 +258,7 @@ func NoOrphan(w *World) Verdict {
 func MovedOnce(w *World) Verdict {
 	v := verdict("moved once", "a room moves at most once for each media node that was hurt and each move that an operator asked for, its clients are told of no more moves than that, and a room that had to move did")
 	most := uint64(0)
-	if w.Expect.Moves {
+	if w.Expect.Moves || w.Expect.Links {
 		most = uint64(len(w.struckSFU()) + w.Asked)
 	}
 	if w.Before.NodesUnknown != "" || w.After.NodesUnknown != "" {
@@ -354,7 +354,7 @@ func NoFalseDeath(w *World) Verdict {
 		return v.unchecked("%s", w.LogUnknown)
 	}
 	for _, e := range w.logged("node down") {
-		if !w.Expect.Stays && slices.ContainsFunc(w.Faults, func(f Fault) bool { return f.Node == e.Node }) {
+		if !w.Expect.Stays && !w.Expect.Links && slices.ContainsFunc(w.Faults, func(f Fault) bool { return f.Node == e.Node }) {
 			continue
 		}
 		v.broken("%s took %s for dead %s after the fault", e.By, e.Node, e.Time.Sub(w.first()).Round(time.Millisecond))

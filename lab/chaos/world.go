@@ -52,6 +52,7 @@ type World struct {
 type Expect struct {
 	Moves   bool // the struck media nodes' rooms move
 	Store   bool // the store or a signaling node is struck: no media may stop
+	Links   bool // a link between two nodes of the large room is hurt: the branch's people get other places, and nobody and nothing else moves
 	Stays   bool // the hurt media node must move nothing and stop no media
 	Smooth  bool // like Moves, and media goes on until then
 	Calm    bool // nothing is hurt
@@ -133,7 +134,7 @@ func (w *World) first() time.Time {
 }
 
 func (w *World) struckRoom(room string) bool {
-	if w.Expect.Stays {
+	if w.Expect.Stays || w.Expect.Links {
 		return false
 	}
 	struck := w.struckSFU()

@@ -85,7 +85,7 @@ func TestShortRuns(t *testing.T) {
 
 // TestARoomOnThreeNodes loses one of them.
 func TestARoomOnThreeNodes(t *testing.T) {
-	for i, scenario := range []Name{BranchKill, OwnerKill, BranchFreeze} {
+	for i, scenario := range []Name{BranchKill, OwnerKill, BranchFreeze, OwnerFreeze} {
 		t.Run(string(scenario), func(t *testing.T) {
 			cluster, store := startCluster(t, devcluster.Options{})
 			o := shortRun(scenario, cluster, store)

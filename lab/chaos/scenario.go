@@ -41,6 +41,7 @@ const (
 	BranchDrain       Name = "branch-drain"
 	OwnerDrain        Name = "owner-drain"
 	BranchFreeze      Name = "branch-freeze"
+	OwnerFreeze       Name = "owner-freeze"
 	LinkCut           Name = "link-cut"
 	LinkLoss          Name = "link-loss"
 	Calm              Name = "calm"

@@ -79,6 +79,10 @@ func ofSpreadRooms() []scenario {
 			expect: Expect{Moves: true}, once: true, spreads: true, acts: []act{{what: "frozen", whom: branch, signal: freeze}},
 		},
 		{
+			name: OwnerFreeze, sentence: "the media node that holds the large room is stopped with SIGSTOP until the room has moved, and then wakes up believing in it",
+			expect: Expect{Moves: true}, once: true, spreads: true, acts: []act{{what: "frozen", whom: owner, signal: freeze}},
+		},
+		{
 			name: LinkCut, sentence: "the link between the media node that holds the large room and one that carries a part of its people is cut, and everybody else reaches both, until those people have other places",
 			expect: Expect{Links: true}, once: true, spreads: true, cut: true, acts: []act{{what: "cut off from the room's owner", whom: branch, fault: fromOwner(false)}},
 		},

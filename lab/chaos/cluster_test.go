@@ -87,6 +87,7 @@ func TestShortRuns(t *testing.T) {
 func TestARoomOnThreeNodes(t *testing.T) {
 	for i, scenario := range []Name{BranchKill, OwnerKill, BranchFreeze, OwnerFreeze} {
 		t.Run(string(scenario), func(t *testing.T) {
+			t.Parallel()
 			cluster, store := startCluster(t, devcluster.Options{})
 			o := shortRun(scenario, cluster, store)
 			o.Seed, o.Large = 20+uint64(i), leastSpread

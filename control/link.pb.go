@@ -1520,6 +1520,7 @@ type LinkState struct {
 	Alive         bool                   `protobuf:"varint,2,opt,name=alive,proto3" json:"alive,omitempty"`   // media come from the publisher
 	Height        uint32                 `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"` // of the last keyframe, in lines; 0: unknown
 	BitsPerSecond uint64                 `protobuf:"varint,4,opt,name=bits_per_second,json=bitsPerSecond,proto3" json:"bits_per_second,omitempty"`
+	Speaks        bool                   `protobuf:"varint,5,opt,name=speaks,proto3" json:"speaks,omitempty"` // of a microphone: its person speaks now, which the other side does not hear while the layer does not cross
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1580,6 +1581,13 @@ func (x *LinkState) GetBitsPerSecond() uint64 {
 		return x.BitsPerSecond
 	}
 	return 0
+}
+
+func (x *LinkState) GetSpeaks() bool {
+	if x != nil {
+		return x.Speaks
+	}
+	return false
 }
 
 // LinkWants says which of the other side's layers cross from now on.
@@ -1762,12 +1770,13 @@ const file_link_proto_rawDesc = "" +
 	"passed_ids\x18\f \x03(\rR\tpassedIds\"D\n" +
 	"\n" +
 	"LinkStates\x126\n" +
-	"\x06states\x18\x01 \x03(\v2\x1e.holdfast.control.v1.LinkStateR\x06states\"u\n" +
+	"\x06states\x18\x01 \x03(\v2\x1e.holdfast.control.v1.LinkStateR\x06states\"\x8d\x01\n" +
 	"\tLinkState\x12\x12\n" +
 	"\x04ssrc\x18\x01 \x01(\rR\x04ssrc\x12\x14\n" +
 	"\x05alive\x18\x02 \x01(\bR\x05alive\x12\x16\n" +
 	"\x06height\x18\x03 \x01(\rR\x06height\x12&\n" +
-	"\x0fbits_per_second\x18\x04 \x01(\x04R\rbitsPerSecond\"?\n" +
+	"\x0fbits_per_second\x18\x04 \x01(\x04R\rbitsPerSecond\x12\x16\n" +
+	"\x06speaks\x18\x05 \x01(\bR\x06speaks\"?\n" +
 	"\tLinkWants\x12\x16\n" +
 	"\x06wanted\x18\x01 \x03(\rR\x06wanted\x12\x1a\n" +
 	"\bunwanted\x18\x02 \x03(\rR\bunwanted2\xa4\x01\n" +

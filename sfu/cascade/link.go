@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -56,7 +57,8 @@ type Link struct {
 	waiting []*control.LinkLayer
 }
 
-// news is one of: a layer of this side began or ended, a layer of the other side is wanted or no more, or a message came.
+// news is one of: a layer of this side began or ended, a layer of the other side is wanted or no more, a message came, or somebody began or
+// ceased to speak.
 type news struct {
 	layer *forward.Layer
 	ended bool
@@ -65,6 +67,8 @@ type news struct {
 	wanted bool
 
 	message *control.LinkMessage
+
+	spoke bool
 }
 
 // NewLink returns the link of a room, which needs Run.
@@ -92,6 +96,9 @@ func (l *Link) Dropped(layer *forward.Layer) {
 		l.post(news{layer: layer, ended: true})
 	}
 }
+
+// Spoke is part of forward.Watcher.
+func (l *Link) Spoke() { l.post(news{spoke: true}) }
 
 // crosses reports whether the other side is told of a layer. None goes back where it came from, and only the owner, the middle of the star,
 // passes layers on, so that none comes to a node on two ways.
@@ -154,9 +161,11 @@ func (l *Link) handle() (messages []*control.LinkMessage) {
 	all := l.news
 	l.news = nil
 	l.mu.Unlock()
-	layers, wants := &control.LinkLayers{}, &control.LinkWants{}
+	layers, wants, changed := &control.LinkLayers{}, &control.LinkWants{}, false
 	for _, n := range all {
 		switch {
+		case n.spoke:
+			changed = true
 		case n.message != nil:
 			l.take(n.message)
 		case n.layer != nil && n.ended:
@@ -179,6 +188,9 @@ func (l *Link) handle() (messages []*control.LinkMessage) {
 	}
 	if len(layers.Added)+len(layers.Ended) > 0 {
 		messages = append(messages, &control.LinkMessage{Message: &control.LinkMessage_Layers{Layers: layers}})
+		changed = true
+	}
+	if changed {
 		messages = append(messages, l.states()...)
 	}
 	if len(wants.Wanted)+len(wants.Unwanted) > 0 {
@@ -224,7 +236,7 @@ func (l *Link) take(message *control.LinkMessage) {
 	case *control.LinkMessage_States:
 		for _, s := range m.States.GetStates() {
 			if i := l.inlets[s.GetSsrc()]; i != nil {
-				i.layer.Tell(forward.RemoteState{Alive: s.GetAlive(), Height: int(min(s.GetHeight(), maxHeight)), BitsPerSecond: s.GetBitsPerSecond()})
+				i.layer.Tell(forward.RemoteState{Alive: s.GetAlive(), Height: int(min(s.GetHeight(), maxHeight)), BitsPerSecond: s.GetBitsPerSecond(), Speaks: s.GetSpeaks()})
 			}
 		}
 	case *control.LinkMessage_Wants:
@@ -267,15 +279,19 @@ const maxHeight = 1 << 14
 
 // states returns what changed of this side's layers. Rates change always, so they are told when they differ by a quarter.
 func (l *Link) states() []*control.LinkMessage {
-	states := &control.LinkStates{}
-	for layer, o := range l.outlets {
-		state, ok := layer.State()
-		if before, known := l.told[o.ssrc]; !ok || known && !differs(before, state) {
+	if len(l.outlets) == 0 {
+		return nil
+	}
+	states, layers := &control.LinkStates{}, slices.Collect(maps.Keys(l.outlets))
+	all, _ := l.room.Tellings(layers)
+	for i, state := range all {
+		ssrc := l.outlets[layers[i]].ssrc
+		if before, known := l.told[ssrc]; known && !differs(before, state) {
 			continue
 		}
-		l.told[o.ssrc] = state
+		l.told[ssrc] = state
 		states.States = append(states.States, &control.LinkState{
-			Ssrc: o.ssrc, Alive: state.Alive, Height: uint32(max(state.Height, 0)), BitsPerSecond: state.BitsPerSecond,
+			Ssrc: ssrc, Alive: state.Alive, Height: uint32(max(state.Height, 0)), BitsPerSecond: state.BitsPerSecond, Speaks: state.Speaks,
 		})
 	}
 	if len(states.GetStates()) == 0 {
@@ -286,7 +302,7 @@ func (l *Link) states() []*control.LinkMessage {
 
 func differs(a, b forward.RemoteState) bool {
 	apart := max(a.BitsPerSecond, b.BitsPerSecond) - min(a.BitsPerSecond, b.BitsPerSecond)
-	return a.Alive != b.Alive || a.Height != b.Height || apart > a.BitsPerSecond/4
+	return a.Alive != b.Alive || a.Height != b.Height || a.Speaks != b.Speaks || apart > a.BitsPerSecond/4
 }
 
 func (l *Link) endOutlet(o *outlet) {

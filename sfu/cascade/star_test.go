@@ -7,7 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
@@ -230,4 +234,72 @@ func TestAFullTrunkEnds(t *testing.T) {
 	if !trunk.isDone() || a.place.with(t, b) == trunk {
 		t.Error("a full trunk goes on")
 	}
+}
+
+// speech sends the sound of several people of a half until the test ends. One of them speaks.
+func (h *half) speech(speaker *atomic.Value, peers ...forward.PeerID) {
+	h.t.Helper()
+	const levelID, silence, loud = 1, 127, 20
+	var layers []*forward.Layer
+	for _, peer := range peers {
+		layers = append(layers, h.room.AddLayer(forward.LayerConfig{
+			Peer: peer, Source: forward.SourceMicrophone, Kind: forward.KindAudio, Codec: opus, AudioLevelExtensionID: levelID,
+		}))
+	}
+	end := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for n := uint16(0); ; n++ {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+			for i, l := range layers {
+				header := rtp.Header{Version: 2, PayloadType: opus.PayloadType, SequenceNumber: n, Timestamp: 960 * uint32(n), SSRC: 9}
+				level := byte(silence)
+				if speaker.Load() == peers[i] {
+					level = loud
+				}
+				if err := header.SetExtension(levelID, []byte{level}); err != nil {
+					h.t.Error(err)
+				}
+				h.push(l, header, []byte(peers[i]))
+			}
+		}
+	})
+	h.t.Cleanup(func() { close(end); sending.Wait() })
+}
+
+// TestASpeakerIsHeardAcrossTheStar: of more people on one branch than somebody on the other one has slots for, whoever speaks is heard, by way of
+// the owner, where nobody listens.
+func TestASpeakerIsHeardAcrossTheStar(t *testing.T) {
+	p := newPlaces(t)
+	owner, one, two := p.member(p.start("owner", "1", 0)), p.member(p.start("one", "1", 0)), p.member(p.start("two", "1", 0))
+	link(t, owner, one)
+	toTwo := link(t, owner, two)
+	var speaker atomic.Value
+	speaker.Store(forward.PeerID(""))
+	one.speech(&speaker, "alice", "bob", "carol")
+	hears := two.view("dave", "", forward.KindAudio, 0)
+	for _, peer := range []forward.PeerID{"carol", "alice", "bob"} {
+		speaker.Store(peer)
+		eventually(t, string(peer)+" is heard", func() bool {
+			hears.mu.Lock()
+			defer hears.mu.Unlock()
+			n := len(hears.packets)
+			return n > 0 && string(hears.packets[n-1].Payload) == string(peer)
+		})
+	}
+	// Who speaks no more need not cross for long.
+	eventually(t, "one sound crosses", func() bool {
+		atOwner, _, _ := toTwo.ends()
+		if atOwner == nil {
+			return false
+		}
+		out, _ := atOwner.Figures()
+		return out.GetLayers() == 1 && out.GetKnown() == 3
+	})
 }

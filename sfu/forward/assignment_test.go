@@ -285,7 +285,7 @@ func TestSpeakersProperties(t *testing.T) {
 				}
 				tracker.observe(PeerID(fmt.Sprint(i)), levels[i], now)
 			}
-			list, changed := tracker.update(now)
+			list, changed, _ := tracker.update(now)
 			if !changed {
 				continue
 			}
@@ -314,7 +314,7 @@ func TestSpeakers(t *testing.T) {
 			for peer, level := range levels {
 				tracker.observe(peer, level, now)
 			}
-			if l, changed := tracker.update(now); changed {
+			if l, changed, _ := tracker.update(now); changed {
 				list = l
 			}
 		}
@@ -362,7 +362,7 @@ func TestManySpeakersAreNotAllListed(t *testing.T) {
 			tracker.observe(PeerID(fmt.Sprintf("%02d", i)), uint8(i/2), now) //nolint:gosec // below 40
 		}
 	}
-	list, changed := tracker.update(now)
+	list, changed, _ := tracker.update(now)
 	if !changed || len(list) != maxSpeakers || list[0].Peer != "00" || list[maxSpeakers-1].Peer != "15" {
 		t.Fatalf("changed %v, listed %v; want the %d loudest of 80", changed, list, maxSpeakers)
 	}

@@ -108,6 +108,9 @@ func (l *Layer) expireWake(now time.Time) {
 // unwant is for a layer that is dropped.
 func (l *Layer) unwant() {
 	l.taps = nil
+	if l.Remote() {
+		l.noteSpeaks(false)
+	}
 	if l.feed.wanted && l.Remote() {
 		l.feed.wanted = false
 		l.cfg.OnWanted(false)

@@ -349,11 +349,15 @@ func (r *Room) tick(now time.Time) {
 	for _, sub := range r.members.subscribers {
 		sub.expireHolds(now)
 	}
-	if list, changed := r.speakers.update(now); changed {
+	list, changed, turned := r.speakers.update(now)
+	if changed {
 		r.takeSpeakers()
 		if r.cfg.OnSpeakers != nil {
 			r.cfg.OnSpeakers(list)
 		}
+	}
+	if turned {
+		r.tellSpoke()
 	}
 	measures := now.Sub(r.measuredAt) >= measureInterval
 	if measures {

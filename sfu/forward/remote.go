@@ -20,6 +20,8 @@ type RemoteState struct {
 	Height int
 	// BitsPerSecond is assumed until it is measured.
 	BitsPerSecond uint64
+	// Speaks says, of a microphone, that its person speaks now.
+	Speaks bool
 }
 
 // Tap takes the packets of a layer to another node. Its methods run on the room's loop, within a batch, and must not block or call the room.
@@ -37,6 +39,8 @@ type Tap interface {
 type Watcher interface {
 	Added(l *Layer)
 	Dropped(l *Layer)
+	// Spoke is called when somebody begins or ceases to speak.
+	Spoke()
 }
 
 // Watch tells a watcher of all layers that there are, and of each change until Unwatch.
@@ -69,6 +73,7 @@ func (l *Layer) Tell(state RemoteState) {
 			return
 		}
 		l.feed.state = state
+		l.noteSpeaks(state.Speaks)
 		if state.Height > 0 {
 			l.height = state.Height
 		}
@@ -76,15 +81,36 @@ func (l *Layer) Tell(state RemoteState) {
 	})
 }
 
-// State returns what other nodes are to be told of the layer, or false if the loop has ended. It waits for the loop.
-func (l *Layer) State() (state RemoteState, ok bool) {
-	answer := make(chan RemoteState, 1)
-	l.room.post(func() { answer <- RemoteState{Alive: l.alive(time.Now()), Height: l.height, BitsPerSecond: l.bits()} })
+// noteSpeaks is for a remote layer, which may not cross while its person is silent: only the publisher's node hears them begin.
+func (l *Layer) noteSpeaks(speaks bool) {
+	if l.cfg.Source == SourceMicrophone && l.room.speakers.tell(l.cfg.Peer, speaks) {
+		l.room.takeSpeakers()
+		l.room.tellSpoke()
+	}
+}
+
+func (r *Room) tellSpoke() {
+	for _, w := range r.watchers {
+		w.Spoke()
+	}
+}
+
+// Tellings returns what other nodes are to be told of layers, in their order, or false if the loop has ended. It waits for the loop.
+func (r *Room) Tellings(layers []*Layer) (states []RemoteState, ok bool) {
+	answer := make(chan []RemoteState, 1)
+	r.post(func() {
+		now, all := time.Now(), make([]RemoteState, 0, len(layers))
+		for _, l := range layers {
+			speaks := l.cfg.Source == SourceMicrophone && r.speakers.speaks(l.cfg.Peer)
+			all = append(all, RemoteState{Alive: l.alive(now), Height: l.height, BitsPerSecond: l.bits(), Speaks: speaks})
+		}
+		answer <- all
+	})
 	select {
-	case state = <-answer:
-		return state, true
-	case <-l.room.done:
-		return RemoteState{}, false
+	case states = <-answer:
+		return states, true
+	case <-r.done:
+		return nil, false
 	}
 }
 

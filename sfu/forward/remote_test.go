@@ -152,8 +152,8 @@ func link(ctx context.Context, branch *stage, of *Layer, delay time.Duration, lo
 // tell passes on what the owner knows of the layers, as a link does from time to time.
 func tell(links []*wireLink) {
 	for _, k := range links {
-		if state, ok := k.owner.State(); ok {
-			k.remote.Tell(state)
+		if states, ok := k.owner.room.Tellings([]*Layer{k.owner}); ok {
+			k.remote.Tell(states[0])
 		}
 	}
 	synctest.Wait()
@@ -396,8 +396,8 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		is := func(when string, wanted ...bool) {
 			t.Helper()
 			synctest.Wait()
-			if state, ok := alice.layer.State(); !ok || state != told || !slices.Equal(orders, wanted) {
-				t.Errorf("%s the layer is %+v, and the link was told %v, want %v", when, state, orders, wanted)
+			if states, ok := st.room.Tellings([]*Layer{alice.layer}); !ok || states[0] != told || !slices.Equal(orders, wanted) {
+				t.Errorf("%s the layer is %+v, and the link was told %v, want %v", when, states, orders, wanted)
 			}
 		}
 		view := func(peer PeerID) *screenful {
@@ -410,7 +410,7 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		for range 60 {
 			alice.frame(false, 1)
 		}
-		if state, _ := alice.layer.State(); state.BitsPerSecond == told.BitsPerSecond {
+		if states, _ := st.room.Tellings([]*Layer{alice.layer}); states[0].BitsPerSecond == told.BitsPerSecond {
 			t.Error("the rate is not measured")
 		}
 		v.slot.Close()
@@ -430,6 +430,53 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(orders, []bool{true, false, true, false}) {
 			t.Errorf("at the end the link was told %v", orders)
+		}
+	})
+}
+
+// TestARemoteSpeakerIsHeard: of more people than the branch has slots for, whoever begins to speak gets one, though nothing of them has crossed.
+func TestARemoteSpeakerIsHeard(t *testing.T) {
+	onTwoStages(t, func(ctx context.Context, owner, branch *stage) {
+		v := branch.slot("viewer", "1", KindAudio)
+		v.slot.Ready()
+		names := []PeerID{"alice", "bob", "carol"}
+		var all []*microphone
+		var links []*wireLink
+		for _, name := range names {
+			m := owner.microphone(name)
+			all, links = append(all, m), append(links, link(ctx, branch, m.layer, time.Millisecond, 0))
+		}
+		const silence, speech = 127, 20
+		run := func(speaker PeerID, d time.Duration) {
+			for n := range int(d / (20 * time.Millisecond)) {
+				for i, m := range all {
+					level := uint8(silence)
+					if names[i] == speaker {
+						level = speech
+					}
+					m.say(level)
+				}
+				owner.pass(20 * time.Millisecond)
+				if n%12 == 0 {
+					tell(links)
+				}
+			}
+		}
+		run("", time.Second)
+		branch.shows("viewer", "alice")
+		for _, speaker := range []PeerID{"bob", "carol", "alice"} {
+			run(speaker, 2*time.Second)
+			branch.shows("viewer", speaker)
+			v.take()
+			run(speaker, time.Second)
+			if heard := len(v.take()); heard < 45 {
+				t.Errorf("%d packets of %s come in a second", heard, speaker)
+			}
+		}
+		before := links[0].crossed()
+		run("bob", 4*time.Second)
+		if at := links[0].crossed(); at-before > 200 || links[2].crossed() > 400 {
+			t.Errorf("%d packets of alice, who is silent, crossed meanwhile", at-before)
 		}
 	})
 }

@@ -44,6 +44,8 @@ type voice struct {
 	// lastSpoke ranks those who are silent.
 	lastSpoke time.Time
 	muted     bool
+	// told says that the person's node says that they speak. It counts while no sound comes from there.
+	told bool
 }
 
 func newSpeakerTracker() speakerTracker {
@@ -89,20 +91,41 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 	}
 }
 
+// tell takes whether somebody at another node speaks, and reports whether that is new.
+func (t *speakerTracker) tell(peer PeerID, speaks bool) bool {
+	v := t.voices[peer]
+	if v == nil && !speaks || v != nil && v.told == speaks {
+		return false
+	}
+	v = t.voice(peer)
+	v.told = speaks
+	if speaks && !v.speaking && !v.muted {
+		v.speaking, v.lastSpoke, v.loudness = true, time.Now(), max(v.loudness, speakFrom)
+	}
+	return true
+}
+
+func (t *speakerTracker) speaks(peer PeerID) bool {
+	v := t.voices[peer]
+	return v != nil && v.speaking
+}
+
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the loudest speakers, and whether they differ from those it last returned.
-func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
+// update returns the loudest speakers, whether they differ from those it last returned, and whether anybody has begun or ceased to speak.
+func (t *speakerTracker) update(now time.Time) (list []Speaker, changed, turned bool) {
 	// Ticks that come speakersInterval apart come a little sooner at times.
 	if now.Sub(t.last) < speakersInterval-tickInterval/2 {
-		return nil, false
+		return nil, false, false
 	}
 	t.last = now
 	for _, v := range t.voices {
+		before := v.speaking
 		v.updateSpeaking(now)
+		turned = turned || v.speaking != before
 	}
 	t.sortOrder()
-	list := make([]Speaker, min(len(t.order), maxSpeakers))
+	list = make([]Speaker, min(len(t.order), maxSpeakers))
 	for i, peer := range t.order[:len(list)] {
 		list[i] = Speaker{Peer: peer, Level: t.voices[peer].loudness / 127}
 	}
@@ -110,16 +133,19 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 		return a.Peer == b.Peer && math.Abs(a.Level-b.Level) < levelStep
 	})
 	if same {
-		return nil, false
+		return nil, false, turned
 	}
 	t.listed = list
-	return slices.Clone(list), true
+	return slices.Clone(list), true, turned
 }
 
 func (v *voice) updateSpeaking(now time.Time) {
-	// A microphone that sends nothing is silent.
+	// A microphone that sends nothing is silent, unless its sound stays at another node.
 	const quiet = 100 * time.Millisecond
-	if now.Sub(v.at) > quiet {
+	switch silent := now.Sub(v.at) > quiet; {
+	case silent && v.told && !v.muted:
+		v.smoothTo(max(v.loudness, speakFrom), now)
+	case silent:
 		v.smoothTo(0, now)
 	}
 	if v.loudness >= speakUntil {

@@ -230,7 +230,7 @@ func (b *branches) cut(m *member, err error) {
 func (b *branches) lose(m *member, err error) {
 	b.log.Warn("branch given up: its people get places elsewhere", "branch", m.place.GetNode(), "error", err)
 	b.members.giveUp(m)
-	b.spreading.decides.Failed(time.Now(), ring.NodeID(m.place.GetNode()), err.Error())
+	b.spreading.decides.Failed(time.Now(), ring.NodeID(m.place.GetNode()), pin.BootID(m.place.GetBoot()), err.Error())
 	for _, p := range b.peers {
 		if p.place == m {
 			p.place = nil

@@ -100,7 +100,7 @@ func (s *spreading) obey(now time.Time, order spread.Order) {
 	case spread.Appoint:
 		c := o.Candidate
 		if s.appoint(&control.Place{Node: string(c.Node), Boot: string(c.Boot), Control: c.Control}, o.Why) == nil {
-			s.decides.Failed(now, c.Node, "the room has as many branches as it may")
+			s.decides.Failed(now, c.Node, c.Boot, "the room has as many branches as it may")
 		}
 	case spread.Gather:
 		if m := s.members.branches[string(o.Node)]; m != nil {

@@ -63,7 +63,7 @@ func (s *Server) enterLiveKit(r *http.Request) (*livekitEntry, error) {
 	if err == nil {
 		_, err = grant.ForRoom("")
 	}
-	e.first = &wire.Join{Token: token, RosterChanges: true}
+	e.first = &wire.Join{Token: token, RosterChanges: true, Places: true}
 	return e, err
 }
 
@@ -77,7 +77,7 @@ func (e *livekitEntry) continues(ctx context.Context, s *Server, resume string) 
 		return false
 	}
 	e.known = &livekit.Self{Room: who.Room, Peer: wire.PeerID(who.Peer), Identity: who.Identity, Name: who.Name, Permissions: permissionsOf(who)}
-	e.first = &wire.Resume{Resume: resume, Attempt: attemptOf(who, s.parts.Store.Now()), Epoch: who.Epoch, RosterChanges: true}
+	e.first = &wire.Resume{Resume: resume, Attempt: attemptOf(who, s.parts.Store.Now()), Epoch: who.Epoch, RosterChanges: true, Places: true}
 	return true
 }
 

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -164,12 +166,22 @@ func start(t *testing.T, binary string, env []string, args ...string) *exec.Cmd 
 	return cmd
 }
 
+// address returns a free one, outside the range from which the kernel gives ports to sockets that ask for none in particular.
 func address(t *testing.T) string {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(12_000)))
+		tcp, err := net.Listen("tcp", at)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", at)
+		_ = tcp.Close()
+		if err == nil {
+			_ = udp.Close()
+			return at
+		}
 	}
-	defer lis.Close()
-	return lis.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }

@@ -129,7 +129,7 @@ func (w *world) follow() {
 		}
 		c.waiting += c.people[m]
 		delete(c.people, m)
-		c.decides.Failed(time.Unix(0, 0).Add(w.now), w.nodes[m].id, "it died")
+		c.decides.Failed(time.Unix(0, 0).Add(w.now), w.nodes[m].id, w.nodes[m].boot, "it died")
 		return true
 	})
 	c.moves = slices.DeleteFunc(c.moves, func(m crowdMove) bool {

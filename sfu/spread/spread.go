@@ -228,7 +228,9 @@ type placement struct {
 
 func (p placement) coming() int { return p.people - p.came }
 
+// failure is that of one process: a node that was started again is as good as any.
 type failure struct {
+	boot  pin.BootID
 	until time.Time
 	why   string
 }
@@ -247,12 +249,12 @@ func New(limits Limits) *Spread {
 // Changes returns the last changes, the oldest first.
 func (s *Spread) Changes() []Change { return slices.Clone(s.changes) }
 
-// Failed tells that an appointment failed or that a branch was lost. The node is passed over for a minute.
-func (s *Spread) Failed(now time.Time, node ring.NodeID, why string) {
+// Failed tells that an appointment failed or that a branch was lost. The node is passed over for a minute, or until it is started again.
+func (s *Spread) Failed(now time.Time, node ring.NodeID, boot pin.BootID, why string) {
 	if s.pending.Candidate.Node == node {
 		s.pending = pending{}
 	}
-	s.failed[node] = failure{now.Add(failedFor), why}
+	s.failed[node] = failure{boot, now.Add(failedFor), why}
 	s.note(now, Change{What: "failed", Node: node, Why: why})
 }
 
@@ -479,7 +481,7 @@ func (s *Spread) barred(room Room, c Candidate) string {
 		return "it is draining"
 	case c.Suspect:
 		return "it may be dead"
-	case bad:
+	case bad && f.boot == c.Boot:
 		return "it failed less than a minute ago: " + f.why
 	case !known(c.Ceiling):
 		return "its ceiling is not known"

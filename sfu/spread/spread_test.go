@@ -30,7 +30,7 @@ func on(node string, fill float64) Member {
 }
 
 func candidate(node string, fill float64) Candidate {
-	return Candidate{Node: ring.NodeID(node), Able: true, Load: part(fill), Ceiling: ceiling()}
+	return Candidate{Node: ring.NodeID(node), Boot: pin.BootID(node), Able: true, Load: part(fill), Ceiling: ceiling()}
 }
 
 func roomOf(members []Member, candidates ...Candidate) Room {
@@ -160,7 +160,7 @@ func TestTheWaitForABranch(t *testing.T) {
 	} {
 		got := c.want
 		if node, refused := strings.CutSuffix(c.want, " refused"); refused {
-			s.Failed(at(c.at), ring.NodeID(node), "no")
+			s.Failed(at(c.at), ring.NodeID(node), pin.BootID(node), "no")
 		} else {
 			got = said(s.Newcomer(at(c.at), room, true))
 		}
@@ -411,12 +411,26 @@ func TestALostBranchIsOneChange(t *testing.T) {
 		s := New(standardLimits())
 		s.Tick(at(0), roomOf([]Member{on("a", 0.2), on("b", 0.2)}))
 		if why != "" {
-			s.Failed(at(1), "b", why)
+			s.Failed(at(1), "b", pin.BootID("b"), why)
 		}
 		s.Tick(at(1), roomOf([]Member{on("a", 0.2)}))
 		if got := s.Changes(); len(got) != 1 || got[0].Node != "b" || (got[0].What == "lost") != (why == "") {
 			t.Errorf("%q: %+v", why, got)
 		}
+	}
+}
+
+// A failure is that of a process, so a node that was started again is asked at once.
+func TestANodeThatWasStartedAgainMayCarryTheRoom(t *testing.T) {
+	s, c := New(standardLimits()), candidate("c", 0)
+	s.Failed(at(0), c.Node, c.Boot, "it died")
+	room := roomOf([]Member{on("a", 0.2)}, c)
+	if _, err := s.SpreadByHand(at(1), room, "c"); err == nil || !strings.Contains(err.Error(), "it died") {
+		t.Errorf("the process that failed: %v", err)
+	}
+	room.Candidates()[0].Boot = "another"
+	if order, err := s.SpreadByHand(at(1), room, "c"); err != nil || order.Candidate.Boot != "another" {
+		t.Errorf("the next process: %+v, %v", order, err)
 	}
 }
 
@@ -430,7 +444,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", states)
 	}
 	for range 100 {
-		s.Failed(at(11), "z", "no")
+		s.Failed(at(11), "z", pin.BootID("z"), "no")
 	}
 	if got := s.Changes(); len(got) != historyLength {
 		t.Errorf("%d changes are kept", len(got))
@@ -489,7 +503,7 @@ func (w *world) act(act string, node, n int) {
 		if w.nodes[node].dead = n%2 == 0; member && node != w.members[0] {
 			w.leave(node, 1000)
 			w.members = slices.DeleteFunc(w.members, func(m int) bool { return m == node })
-			w.s.Failed(w.now, w.nodes[node].id, "its link ended")
+			w.s.Failed(w.now, w.nodes[node].id, "boot-"+pin.BootID(w.nodes[node].id), "its link ended")
 		}
 		w.nodes[w.members[0]].dead = false
 	case "others":

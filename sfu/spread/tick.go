@@ -87,7 +87,7 @@ func (s *Spread) forget(now time.Time, here map[ring.NodeID]bool) {
 	}
 	maps.DeleteFunc(s.failed, func(_ ring.NodeID, f failure) bool { return !now.Before(f.until) })
 	if s.pending.Why != "" && now.Sub(s.pending.at) >= answersWithin {
-		s.Failed(now, s.pending.Candidate.Node, "it did not answer")
+		s.Failed(now, s.pending.Candidate.Node, s.pending.Candidate.Boot, "it did not answer")
 	}
 }
 
@@ -385,7 +385,7 @@ func (s *Spread) GatherByHand(now time.Time, room Room, node ring.NodeID) (order
 			})
 			st.final = true
 			// Otherwise the next newcomer could bring it back.
-			s.failed[m.Node] = failure{now.Add(failedFor), "it was gathered by hand"}
+			s.failed[m.Node] = failure{m.Boot, now.Add(failedFor), "it was gathered by hand"}
 		}
 	}
 	switch {

@@ -150,7 +150,7 @@ func (w *world) appoint(a Appoint) {
 	w.appointed++
 	n := w.nodes[w.index(a.Candidate.Node)]
 	if n.refuses || n.dead {
-		w.s.Failed(w.now, n.id, "it refused")
+		w.s.Failed(w.now, n.id, "boot-"+pin.BootID(n.id), "it refused")
 		return
 	}
 	n.up, n.people, n.silent = w.now.Add(w.answers), 0, 0

@@ -366,11 +366,24 @@ func (b *branchSide) unlinked(s *linkStream, released bool) {
 func (b *branchSide) sendAway() {
 	b.log.Warn("the room's owner is silent: people here ask for places elsewhere", "owner", b.members.owner.place.GetNode(), "people", b.peers.here())
 	for _, p := range b.peers {
-		if p.isHere() {
-			p.sentAway = true
-			b.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Elsewhere{Elsewhere: &control.Elsewhere{}}})
+		if !p.isHere() {
+			continue
+		}
+		p.sentAway = true
+		b.teller.send(p, &control.PeerEvent{Event: &control.PeerEvent_Elsewhere{Elsewhere: &control.Elsewhere{}}})
+		if p.outbox == nil {
+			// It has left before, perhaps because this node was frozen.
+			p.deadline = earlier(p.deadline, time.Now().Add(sentAwayGrace))
+			b.loop.after(sentAwayGrace, b.teller.expire)
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // passOn tells the owner what a peer here says for the whole room, and reports whether the message was one of those.

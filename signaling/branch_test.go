@@ -177,6 +177,25 @@ func TestABranchThatDiesIsReplaced(t *testing.T) {
 	}
 }
 
+// An owner may still name a branch that is known here to be dead, as a frozen one. An attempt there would hang.
+func TestADeadBranchIsNotAsked(t *testing.T) {
+	r, owner, branch, e := spread(t)
+	third := r.node("sfu-3")
+	third.set(func() { third.branch = true })
+	ada, _ := e.joinPlaces("Ada")
+	r.views.bury(branch.boot)
+	asked := len(owner.attached())
+	e.Hub().BranchDied(branch.boot)
+	testkit.Eventually(t, "the owner is asked again", func() bool { return len(owner.attached()) > asked+1 })
+	if there := len(branch.attached()); there != 1 {
+		t.Errorf("the dead branch was asked %d times more", there-1)
+	}
+	owner.sendsTo(third.place())
+	if restart := waitFor[*wire.Restart](ada); restart.Node != "sfu-3" {
+		t.Errorf("restart %+v", restart)
+	}
+}
+
 // A stream that breaks says nothing of the branch, which has the person's media.
 func TestABrokenLinkToABranchRestartsNobody(t *testing.T) {
 	_, owner, branch, e := spread(t)

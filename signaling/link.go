@@ -66,6 +66,9 @@ const (
 // errNoPlace hides what a branch said: its headroom, or its draining, does not move the room.
 var errNoPlace = fmt.Errorf("%w: the room's owner names a node that does not take this person", sfulink.ErrUnreachable)
 
+// errBranchGone: the owner has not noticed yet, as of a frozen node. An attempt there would wait for all of its patience.
+var errBranchGone = fmt.Errorf("%w: the branch of the room has died", sfulink.ErrUnreachable)
+
 // attach attaches at the room's owner, and where the owner sends the peer. first is asked before the owner, unless it is zero. If a branch
 // fails, the owner is asked again: it may name another place.
 func (s *session) attach(ctx context.Context, o *sfulink.Opening, first sfulink.Place) (*sfulink.Link, error) {
@@ -83,7 +86,7 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening, first sfulink.
 			at, hops = refused.Elsewhere, hops+1
 		case sent && at.Boot == o.Pin.Boot:
 			return nil, fmt.Errorf("%w: %s", errNoPlace, err.Error())
-		case at.Boot == o.Pin.Boot, ctx.Err() != nil, errors.Is(err, errUnheard), refused != nil && countsAtBranch(refused.Code):
+		case at.Boot == o.Pin.Boot, ctx.Err() != nil, errors.Is(err, errUnheard), errors.Is(err, errBranchGone), refused != nil && countsAtBranch(refused.Code):
 			return nil, err
 		default:
 			s.log.Debug("not attached to a branch of the room", "node", at.Node, "error", err)
@@ -111,8 +114,11 @@ func (s *session) attachAt(ctx context.Context, o *sfulink.Opening, at sfulink.P
 	ctx, span := traces.Call(ctx, "attach")
 	defer func() { span.Set("room", string(o.Room)).Set("node", string(at.Node)).End(err) }()
 	branch := at.Boot != o.Pin.Boot
-	if branch && s.server.reach.refuses(at.Boot) {
+	switch {
+	case branch && s.server.reach.refuses(at.Boot):
 		return nil, errUnheard
+	case branch && s.server.parts.Views.View().Gone[at.Boot] != "":
+		return nil, errBranchGone
 	}
 	client, err := s.server.parts.Pool.Client(at.Control)
 	if err != nil {

@@ -384,6 +384,15 @@ func (v *fakeViews) add(n cluster.Node) {
 	v.view = next
 }
 
+// bury says that a boot has died.
+func (v *fakeViews) bury(boot pin.BootID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	next := *v.view
+	next.Gone = map[pin.BootID]cluster.Departure{boot: cluster.DepartureDead}
+	v.view = &next
+}
+
 func (v *fakeViews) settle(settled bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

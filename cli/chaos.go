@@ -24,7 +24,7 @@ import (
 )
 
 type chaosCommand struct {
-	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, edge-pause, host-loss, sentinel-freeze, clock-ahead, clock-jump, rolling, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
+	Scenario string        `arg:"" help:"What to do: ${scenarios}."`
 	Trials   int           `default:"3" help:"How often."`
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
@@ -32,7 +32,7 @@ type chaosCommand struct {
 	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 3,000."`
 	Cameras  int           `default:"-1" help:"How many of each room have a camera on; everybody sends little then, so that two cores carry hundreds. -1 is everybody."`
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
-	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
+	Percent  int           `default:"5" help:"How many of a hundred packets the scenarios loss and link-loss lose, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
 	Cut      time.Duration `placeholder:"DURATION" help:"How long a partition lasts at least. Without it, until the rooms have moved; in a soak every other one is long."`
 	Faults   []string      `placeholder:"NAME,..." help:"What a soak draws its faults from; without it from all that can be done."`

@@ -88,7 +88,7 @@ func newParser(root *commands, s streams, more ...kong.Option) (*kong.Kong, erro
 		kong.Writers(s.out, s.err),
 		kong.Help(printHelp),
 		kong.DefaultEnvars("HOLDFAST"),
-		kong.Vars(node.Defaults()),
+		kong.Vars(node.Defaults()), labVars(),
 	)...)
 }
 

@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-rtc/holdfast/internal/invocation"
+	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -25,6 +29,13 @@ type labCommands struct {
 	Top      topCommand      `cmd:"" group:"look" help:"Show the cluster live: nodes, rooms, the last failovers."`
 	Store    storeCommand    `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 	Sentinel sentinelCommand `cmd:"" hidden:"" help:"Become a Sentinel that watches the store of a development cluster."`
+}
+
+// labVars are what help texts of labCommands name.
+func labVars() kong.Vars {
+	names := chaos.Names()
+	last := len(names) - 1
+	return kong.Vars{"scenarios": strings.Join(names[:last], ", ") + " or " + names[last]}
 }
 
 // devCluster is a developmentCluster that a supervisor runs.

@@ -5,12 +5,16 @@ package cli
 import (
 	"context"
 	"errors"
+
+	"github.com/alecthomas/kong"
 )
 
 // labCommands is empty in the binary of nodes.
 type labCommands struct{}
 
 var errNoLab = errors.New("this binary was built for nodes and knows no development cluster")
+
+func labVars() kong.Vars { return nil }
 
 func findDev(context.Context, string) (developmentCluster, error) { return nil, errNoLab }
 

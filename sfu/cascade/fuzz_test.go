@@ -59,7 +59,7 @@ func FuzzOtherNode(f *testing.F) {
 		for range 2 {
 			l.Take(&control.LinkMessage{Message: &control.LinkMessage_Layers{Layers: &control.LinkLayers{Added: []*control.LinkLayer{layer, nil}}}})
 			l.Take(&control.LinkMessage{Message: &control.LinkMessage_States{States: &control.LinkStates{States: []*control.LinkState{
-				{Ssrc: ssrc, Alive: true, Height: height, BitsPerSecond: bits}, nil,
+				{Ssrc: ssrc, Alive: true, Height: height, BitsPerSecond: bits, Speaks: bits%2 == 0}, nil,
 			}}}})
 			l.Take(&control.LinkMessage{Message: &control.LinkMessage_Wants{Wants: &control.LinkWants{Wanted: []uint32{ssrc, 1}, Unwanted: []uint32{ssrc, 1}}}})
 			l.Take(&control.LinkMessage{})

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -162,14 +163,25 @@ func start(t *testing.T, binary string, env []string, args ...string) {
 	})
 }
 
+// freePort returns a port outside the range from which the kernel gives ports to sockets that ask for none in particular.
 func freePort(t *testing.T) int {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		port := 20_000 + rand.IntN(12_000)
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		tcp, err := net.Listen("tcp", at)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", at)
+		_ = tcp.Close()
+		if err == nil {
+			_ = udp.Close()
+			return port
+		}
 	}
-	defer lis.Close()
-	return lis.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 func pemOf(cert *x509.Certificate) []byte {

@@ -119,12 +119,7 @@ func startComposed(t *testing.T) *composed {
 	if said, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
 		t.Skipf("there is no container engine here: %v: %s", err, tail(string(said), 1))
 	}
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := port.Addr().String()
-	port.Close()
+	address := testkit.FreeAddress(t)
 	c := &composed{t: t, project: fmt.Sprint("holdfast-test-", os.Getpid()), page: "http://" + address + "/"}
 	c.binary, c.keys = filepath.Join(t.TempDir(), "holdfast"), t.TempDir()
 	holdfast, redis := c.project+":holdfast", c.project+":redis"

@@ -15,7 +15,8 @@ import (
 
 // Config states the bounds. DefaultConfig has the reasons.
 type Config struct {
-	// A node is suspected when it was not heard for Silence, and a question has waited for Unanswered.
+	// A node is suspected when it was not heard for Silence, or half as long again as the longest pause that it ended itself in the last Window
+	// or two, and a question has waited for Unanswered. Pauses of twice Silence are failures, and do not count.
 	Silence, Unanswered time.Duration
 	// A node that was not heard for Late is no longer heard well. Nodes whose silences began within Together of each other fell silent at once.
 	Late, Together time.Duration
@@ -29,7 +30,7 @@ type Config struct {
 // DefaultConfig has the values of the binary.
 func DefaultConfig() Config {
 	return Config{
-		// A node with a standby sends a heartbeat every 100 ms, so two are missing. A node on a busy machine was silent for 280 ms. The question is asked when the first is Late.
+		// A node with a standby sends a heartbeat every 100 ms, so two are missing. A node on a machine of load 22 was silent for 308 ms. The question is asked when the first is Late.
 		Silence: 300 * time.Millisecond, Unanswered: 120 * time.Millisecond, Late: 150 * time.Millisecond,
 		// A death is proven or believed within about this time, so an older silence is another matter.
 		Together: time.Second,
@@ -61,10 +62,11 @@ type Move struct {
 	To   ring.NodeID
 }
 
-// Suspicion remembers the last suspicions. It is for one goroutine.
+// Suspicion remembers the last suspicions, and the nodes' pauses. It is for one goroutine.
 type Suspicion struct {
-	cfg  Config
-	last []suspected
+	cfg     Config
+	last    []suspected
+	rhythms map[ring.NodeID]rhythm
 	// together is when nodes last were silent together. A silence from before that time is the observer's, until the node is heard.
 	together time.Duration
 }
@@ -74,8 +76,14 @@ type suspected struct {
 	at   time.Duration
 }
 
+// rhythm is how regularly a node is heard. silence is the one that was seen last, at the time at. longest is the longest pause that the node has ended
+// since the time since, and before is that of the Window before.
+type rhythm struct{ silence, at, longest, before, since time.Duration }
+
 // New returns one that has suspected nobody.
-func New(cfg Config) *Suspicion { return &Suspicion{cfg: cfg, together: -cfg.Window} }
+func New(cfg Config) *Suspicion {
+	return &Suspicion{cfg: cfg, rhythms: map[ring.NodeID]rhythm{}, together: -cfg.Window}
+}
 
 // Next returns the node that is suspected at the time now, and the rooms that leave it, the largest first; there are none if nobody is suspected.
 // onTime is for how long the observer has run without a pause. rooms lists the rooms of a node.
@@ -83,11 +91,12 @@ func (s *Suspicion) Next(now, onTime time.Duration, nodes []Node, rooms func(rin
 	if slices.ContainsFunc(nodes, func(n Node) bool { return n.Silence >= s.cfg.Late && !s.alone(n, nodes) }) {
 		s.together = now
 	}
+	s.note(now, nodes)
 	if onTime < s.cfg.Silence {
 		return Node{}, nil
 	}
 	i := slices.IndexFunc(nodes, func(n Node) bool {
-		return n.Silence >= s.cfg.Silence && n.Unanswered >= s.cfg.Unanswered && now-n.Silence > s.together
+		return n.Silence >= s.patience(n.ID) && n.Unanswered >= s.cfg.Unanswered && now-n.Silence > s.together
 	})
 	if i < 0 || !s.may(now, nodes[i].ID) {
 		return Node{}, nil
@@ -106,6 +115,36 @@ func (s *Suspicion) Next(now, onTime time.Duration, nodes []Node, rooms func(rin
 	}
 	s.last = append(s.last, suspected{nodes[i].ID, now})
 	return nodes[i], moves
+}
+
+// note takes in which nodes have been heard since the last time.
+func (s *Suspicion) note(now time.Duration, nodes []Node) {
+	known := map[ring.NodeID]rhythm{}
+	for _, n := range nodes {
+		r, seen := s.rhythms[n.ID]
+		if !seen {
+			r.since = now
+		}
+		switch {
+		case now-r.since >= 2*s.cfg.Window:
+			r.longest, r.before, r.since = 0, 0, now
+		case now-r.since >= s.cfg.Window:
+			r.longest, r.before, r.since = 0, r.longest, now
+		}
+		// A pause that began before nodes were silent together is the observer's.
+		if n.Silence < r.silence && r.silence < 2*s.cfg.Silence && r.at-r.silence > s.together {
+			r.longest = max(r.longest, r.silence)
+		}
+		r.silence, r.at = n.Silence, now
+		known[n.ID] = r
+	}
+	s.rhythms = known
+}
+
+// patience is how long a node may be silent: one on a busy machine for longer than one that keeps time.
+func (s *Suspicion) patience(node ring.NodeID) time.Duration {
+	r := s.rhythms[node]
+	return max(s.cfg.Silence, max(r.longest, r.before)*3/2)
 }
 
 // alone reports whether no other node fell silent together with n. Else the observer was starved or cut off.

@@ -106,6 +106,44 @@ func TestWhoCameBackFirst(t *testing.T) {
 	}
 }
 
+// A node whose heartbeats are late now and then is waited for, until that was a while ago. A long pause is no lateness.
+func TestANodeThatIsOftenLateHasTime(t *testing.T) {
+	s, now := New(DefaultConfig()), time.Hour
+	hall := func(ring.NodeID) []Room { return []Room{{"hall", "n2", 3}} }
+	silent := func(after, silence time.Duration) bool {
+		now += after
+		_, moves := s.Next(now, time.Hour, []Node{{"n1", silence, 150 * ms}, {"n2", 50 * ms, 0}}, hall)
+		return len(moves) > 0
+	}
+	silent(0, 260*ms)
+	silent(10*ms, 20*ms)
+	if silent(time.Second, 380*ms) {
+		t.Error("a node that was late by 260 ms is suspected after 380")
+	}
+	silent(10*ms, 20*ms)
+	if silent(30*time.Second, 560*ms) {
+		t.Error("a node that was late by 380 ms is suspected after 560")
+	}
+	if !silent(20*ms, 580*ms) {
+		t.Error("nor is it after 580")
+	}
+	// It comes back, and keeps time from then on.
+	silent(3*time.Second, 10*ms)
+	for range 125 {
+		silent(time.Second, 90*ms)
+	}
+	if silent(time.Second, 290*ms) || !silent(20*ms, 310*ms) {
+		t.Error("two minutes later it is not suspected after 310 ms")
+	}
+	silent(3*time.Second, 10*ms)
+	now += 2 * time.Minute
+	s.Next(now, time.Hour, []Node{{"n1", 700 * ms, 0}, {"n2", 50 * ms, 0}}, hall)
+	silent(10*ms, 10*ms)
+	if silent(time.Second, 290*ms) || !silent(time.Second, 400*ms) {
+		t.Error("a long pause counts as lateness")
+	}
+}
+
 func TestTheLargestRoomsGoFirst(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Rooms = 2

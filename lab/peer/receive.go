@@ -183,7 +183,8 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	if before.after(now) {
 		return 0 // of the connection that a live move has left, or of a node that a connection has left
 	}
-	if s.Packets > 0 && !s.fresh {
+	// A new node may show a stream a moment later than the others.
+	if s.Packets > 0 && (!s.fresh || now.after(before)) {
 		gap := a.at.Sub(s.Last)
 		s.LongestGap = max(s.LongestGap, gap)
 		if now.after(before) {
@@ -199,7 +200,7 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	return moved
 }
 
-// A hidden stream has no gap, unless the connection changes meanwhile.
+// A hidden stream has no gap, unless the connection or its node changes meanwhile.
 func (p *Peer) show(slots []wire.Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -93,6 +93,15 @@ func TestAPauseWhileHiddenIsNoGap(t *testing.T) {
 	if got := <-p.moved; got.GapMs != 300 || got.How != wire.HowNewConnection {
 		t.Errorf("the server is told of %+v", got)
 	}
+
+	// So is that of a connection with which another node goes on.
+	p.shows("")
+	p.shows(her.Peer)
+	now = now.Add(400 * time.Millisecond)
+	p.arrived(arrival{at: now, mid: slotMid, connection: 2, hop: 1, bytes: 100, media: true})
+	if s := p.Stats().Streams[her]; len(s.Moves) != 2 || s.Moves[1] != 400*time.Millisecond {
+		t.Errorf("at the next node: %+v", s)
+	}
 }
 
 // TestWhatIsNoMedia counts for nobody: padding, and what a replaced connection

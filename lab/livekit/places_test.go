@@ -78,14 +78,17 @@ func TestARoomOnTwoNodes(t *testing.T) {
 	if again, _ := c.spread(t, "hall"); again != owner {
 		t.Fatalf("%s has become the owner", again)
 	}
-	carol := join(t, c, "hall", "carol")
+	carol := connect(t, c, "hall", "carol") // with a connection for each direction
+	carol.speak(t)
 	flows(t, carol, "ann audio")
+	flows(t, ann, "carol audio")
 	if _, people := c.members(t, "hall"); people[branch] != 1 {
 		t.Fatalf("%v: the branch %s has nobody", people, branch)
 	}
 	c.kill(t, owner)
 	all("after the owner's death")
 	flows(t, carol, "ann audio")
+	flows(t, ann, "carol audio")
 	if carol.ended() || carol.restarted() > 0 {
 		t.Error("who was at the branch had to connect again")
 	}

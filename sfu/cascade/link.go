@@ -283,7 +283,7 @@ func (l *Link) states() []*control.LinkMessage {
 		return nil
 	}
 	states, layers := &control.LinkStates{}, slices.Collect(maps.Keys(l.outlets))
-	all, _ := l.room.Tellings(layers)
+	all, _ := l.room.RemoteStates(layers)
 	for i, state := range all {
 		ssrc := l.outlets[layers[i]].ssrc
 		if before, known := l.told[ssrc]; known && !differs(before, state) {

@@ -66,9 +66,9 @@ func (l *Layer) Config() LayerConfig { return l.cfg }
 // Remote reports whether the publisher is at another media node.
 func (l *Layer) Remote() bool { return l.cfg.Via != nil }
 
-// Tell takes what the publisher's node says of a remote layer. It does not block; a busy loop takes the next one.
+// Tell takes what the publisher's node says of a remote layer. It may wait for the loop: that somebody speaks, or no more, is said once.
 func (l *Layer) Tell(state RemoteState) {
-	l.room.try(func() {
+	l.room.post(func() {
 		if l.closed || state == l.feed.state {
 			return
 		}
@@ -95,8 +95,8 @@ func (r *Room) tellSpoke() {
 	}
 }
 
-// Tellings returns what other nodes are to be told of layers, in their order, or false if the loop has ended. It waits for the loop.
-func (r *Room) Tellings(layers []*Layer) (states []RemoteState, ok bool) {
+// RemoteStates returns what other nodes are to be told of layers, in their order, or false if the loop has ended. It waits for the loop.
+func (r *Room) RemoteStates(layers []*Layer) (states []RemoteState, ok bool) {
 	answer := make(chan []RemoteState, 1)
 	r.post(func() {
 		now, all := time.Now(), make([]RemoteState, 0, len(layers))

@@ -152,7 +152,7 @@ func link(ctx context.Context, branch *stage, of *Layer, delay time.Duration, lo
 // tell passes on what the owner knows of the layers, as a link does from time to time.
 func tell(links []*wireLink) {
 	for _, k := range links {
-		if states, ok := k.owner.room.Tellings([]*Layer{k.owner}); ok {
+		if states, ok := k.owner.room.RemoteStates([]*Layer{k.owner}); ok {
 			k.remote.Tell(states[0])
 		}
 	}
@@ -396,7 +396,7 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		is := func(when string, wanted ...bool) {
 			t.Helper()
 			synctest.Wait()
-			if states, ok := st.room.Tellings([]*Layer{alice.layer}); !ok || states[0] != told || !slices.Equal(orders, wanted) {
+			if states, ok := st.room.RemoteStates([]*Layer{alice.layer}); !ok || states[0] != told || !slices.Equal(orders, wanted) {
 				t.Errorf("%s the layer is %+v, and the link was told %v, want %v", when, states, orders, wanted)
 			}
 		}
@@ -410,7 +410,7 @@ func TestARemoteLayerIsWantedForAWhile(t *testing.T) {
 		for range 60 {
 			alice.frame(false, 1)
 		}
-		if states, _ := st.room.Tellings([]*Layer{alice.layer}); states[0].BitsPerSecond == told.BitsPerSecond {
+		if states, _ := st.room.RemoteStates([]*Layer{alice.layer}); states[0].BitsPerSecond == told.BitsPerSecond {
 			t.Error("the rate is not measured")
 		}
 		v.slot.Close()

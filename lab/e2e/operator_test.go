@@ -55,7 +55,8 @@ func operatorSeesTheFailover(t *testing.T, c *devcluster.Cluster, op *page, room
 	    if (!card) return;
 	    if (card.querySelector('.evidence')) seen.evidence ??= Date.now();
 	    if (card.querySelector('.rooms-named')) seen.rooms ??= Date.now();
-	    if (card.querySelector('.outcome[data-state="good"]') && card.querySelector('.gaps .dot')) seen.gaps ??= Date.now();
+	    // Each signaling node tells of its own people.
+	    if (card.querySelector('.outcome[data-state="good"]')?.textContent.startsWith('2 of 2') && card.querySelector('.gaps .dot')) seen.gaps ??= Date.now();
 	  }).observe(document.querySelector('#timeline'), { childList: true, subtree: true });
 	  return true;
 	})()`, nil)
